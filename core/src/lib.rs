@@ -1,1 +1,26 @@
+//! The mirror as pure state machines.
+//!
+//! Data flows left to right, here as in the process: `source` -> `route` -> `target` -> `ledger`. The World
+//! ([`world::World`]) holds the records and speaks to the clusters; [`drive`] hands its events to a
+//! [`Mirror`] and the Mirror's commands back to it. Nothing here waits, reads a clock, starts a thread or
+//! draws a random number.
 
+pub mod batch;
+pub mod command;
+pub mod config;
+pub mod digest;
+mod drive;
+pub mod event;
+pub mod exit;
+pub mod failure;
+pub mod lane;
+pub mod mirror;
+pub mod route;
+pub mod time;
+pub mod world;
+
+pub use drive::drive;
+pub use exit::Exit;
+pub use lane::{Attempt, LaneId};
+pub use mirror::Mirror;
+pub use world::World;
