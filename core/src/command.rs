@@ -88,7 +88,8 @@ pub enum LaneCommand {
     Rewind { positions: Vec<Position> },
     /// Stop reading these source partitions and drop their batches that were not produced.
     Unassign { partitions: Vec<SourcePartition> },
-    /// The lane may bring this many more bytes of records than it was allowed so far.
+    /// The lane may bring this many more bytes of records than it was allowed so far. What `Fetched` brought
+    /// beyond its credit is owed, and this pays it first.
     Credit { bytes: u64 },
     /// Begin a transaction if none is open and produce the batch's records to `target`
     /// -> `Acked`. `alone`: each record in a request of its own, stopping at the first refused.

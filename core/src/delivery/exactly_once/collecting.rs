@@ -30,7 +30,7 @@ impl Lane {
     pub(super) fn fetched(&mut self, ctx: &mut Context, batch: Batch) {
         let Some(Share::Reading { next }) = self.shares.get_mut(&batch.partition) else {
             // It crossed an `Unassign`, with which the World has dropped the batch.
-            return;
+            return self.intake.discarded(batch.bytes);
         };
         if batch.first < *next || batch.next <= batch.first {
             let text = format!("records of {} came out of order: {batch:?} at {next}", batch.partition);
