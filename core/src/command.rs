@@ -96,7 +96,8 @@ pub enum LaneCommand {
     Produce { batch: BatchId, target: TargetPartition, alone: bool },
     /// Produce ledger records, await their acknowledgement, then commit -> `Settled` or `Failed(Settle, _)`.
     Settle { records: Vec<NewLedgerRecord> },
-    /// Abort the open transaction and purge what is in flight -> `Aborted` or `Failed(Abort, _)`.
+    /// Abort the open transaction, if one is open, and purge what is in flight -> `Aborted` or
+    /// `Failed(Abort, _)`.
     Abort,
     /// Abandon producer and consumer, drop all batches -> `Closed`.
     Close,

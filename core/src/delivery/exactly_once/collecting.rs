@@ -5,7 +5,7 @@ use super::{Arrival, Lane, Share, Stage, Transaction};
 use crate::batch::{Acknowledged, Batch, BatchId};
 use crate::command::LaneCommand;
 use crate::event::{Refused, SourceStop};
-use crate::failure::{Failure, Refusal, Trouble};
+use crate::failure::{Failure, Refusal, Side, Trouble};
 use crate::ledger::{Halt, HaltReason};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::{SourceOffset, SourcePartition, TargetPartition};
@@ -70,7 +70,10 @@ impl Lane {
                 }
                 Some(Arrival::Stopped(partition, stop)) => match halt_of(stop) {
                     Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
-                    None => self.suspect(ctx, know, &partition),
+                    None => {
+                        let topic = partition.topic.clone();
+                        self.suspect(ctx, know, &partition, Side::Source, topic);
+                    }
                 },
             }
         }
