@@ -88,14 +88,16 @@ pub enum LaneCommand {
     Rewind { positions: Vec<Position> },
     /// Stop reading these source partitions and drop their batches that were not produced.
     Unassign { partitions: Vec<SourcePartition> },
-    /// The lane may bring this many more bytes of records than it was allowed so far.
+    /// The lane may bring this many more bytes of records than it was allowed so far. What `Fetched` brought
+    /// beyond its credit is owed, and this pays it first.
     Credit { bytes: u64 },
     /// Begin a transaction if none is open and produce the batch's records to `target`
     /// -> `Acked`. `alone`: each record in a request of its own, stopping at the first refused.
     Produce { batch: BatchId, target: TargetPartition, alone: bool },
     /// Produce ledger records, await their acknowledgement, then commit -> `Settled` or `Failed(Settle, _)`.
     Settle { records: Vec<NewLedgerRecord> },
-    /// Abort the open transaction and purge what is in flight -> `Aborted` or `Failed(Abort, _)`.
+    /// Abort the open transaction, if one is open, and purge what is in flight -> `Aborted` or
+    /// `Failed(Abort, _)`.
     Abort,
     /// Abandon producer and consumer, drop all batches -> `Closed`.
     Close,

@@ -22,6 +22,8 @@ pub struct Discovery {
 struct View {
     asked: Option<Ask>,
     next: Option<Instant>,
+    /// The question that the latest listing answered.
+    listed_at: Ask,
     topics: BTreeMap<TopicName, Seen>,
 }
 
@@ -67,6 +69,7 @@ impl Discovery {
         view.asked = None;
         match answer {
             Ok(listing) => {
+                view.listed_at = ask;
                 view.next = Some(ctx.now.instant + ctx.flow.refresh);
                 view.take_all(ctx, listing, |topic| side == Side::Target || ctx.flow.filter.takes(topic));
                 true
@@ -81,11 +84,20 @@ impl Discovery {
 
     /// A source topic that the flow takes.
     pub fn source_topic(&self, topic: &TopicName) -> Option<&TopicInfo> {
-        self.source.topics.get(topic).map(|seen| &seen.info)
+        self.topic(Side::Source, topic)
     }
 
     pub fn target_topic(&self, topic: &TopicName) -> Option<&TopicInfo> {
-        self.target.topics.get(topic).map(|seen| &seen.info)
+        self.topic(Side::Target, topic)
+    }
+
+    pub fn topic(&self, side: Side, topic: &TopicName) -> Option<&TopicInfo> {
+        self.seen_by(side).topics.get(topic).map(|seen| &seen.info)
+    }
+
+    /// The question that the latest listing of this side answered.
+    pub fn listed_at(&self, side: Side) -> Ask {
+        self.seen_by(side).listed_at
     }
 
     pub fn source_topics(&self) -> impl Iterator<Item = (&TopicName, &TopicInfo)> {
@@ -102,15 +114,18 @@ impl Discovery {
 
     /// Whether listings of this side, the latest of them, have missed a topic too often to be chance.
     pub fn is_deleted(&self, side: Side, topic: &TopicName) -> bool {
-        let view = match side {
-            Side::Source => &self.source,
-            Side::Target => &self.target,
-        };
-        view.topics.get(topic).is_some_and(|seen| UNKNOWN_MAX <= seen.unknown)
+        self.seen_by(side).topics.get(topic).is_some_and(|seen| UNKNOWN_MAX <= seen.unknown)
     }
 
     pub fn wake_at(&self) -> Option<Instant> {
         earlier(self.source.wake_at(), self.target.wake_at())
+    }
+
+    fn seen_by(&self, side: Side) -> &View {
+        match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        }
     }
 
     fn view(&mut self, side: Side) -> &mut View {

@@ -5,11 +5,13 @@
 ///
 /// A. `held + granted <= budget` after every grant.
 /// B. A batch may overshoot the credit that admitted it, so `held` alone may pass the budget by one batch.
+/// C. `granted` is what the World has left, to the byte. It is below zero after an overshoot, which the next
+///    grant makes good: forgotten debts would add up until the World waits for credit that never comes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Intake {
     budget: u64,
     held: u64,
-    granted: u64,
+    granted: i64,
 }
 
 impl Intake {
@@ -30,17 +32,25 @@ impl Intake {
 
     /// The credit to grant now. Small grants are saved up, since each costs a command.
     pub fn grant(&mut self) -> Option<u64> {
-        let free = self.budget.saturating_sub(self.held + self.granted);
-        if free == 0 || free < self.budget / 4 {
+        let room = self.budget.saturating_sub(self.held);
+        // What is left of earlier credit fills the room; a debt adds to the grant.
+        let free = 0.max(signed(room).saturating_sub(self.granted)).unsigned_abs();
+        if room == 0 || free == 0 || free < self.budget / 4 {
             return None;
         }
-        self.granted += free;
+        self.granted += signed(free);
+        debug_assert!(signed(self.held) + self.granted <= signed(self.budget), "invariant A");
         Some(free)
     }
 
     pub fn fetched(&mut self, bytes: u64) {
-        self.granted = self.granted.saturating_sub(bytes);
+        self.granted = self.granted.saturating_sub(signed(bytes));
         self.held += bytes;
+    }
+
+    /// Fetched, but no longer wanted: it used up credit and is held by nobody.
+    pub fn discarded(&mut self, bytes: u64) {
+        self.granted = self.granted.saturating_sub(signed(bytes));
     }
 
     /// Acknowledged or dropped: the World holds them no more.
@@ -48,6 +58,10 @@ impl Intake {
         debug_assert!(bytes <= self.held, "more bytes released than held");
         self.held = self.held.saturating_sub(bytes);
     }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Splits a budget over lanes: an equal share each, but never too little for one large record.
@@ -80,7 +94,25 @@ mod tests {
         intake.fetched(1500);
         assert_eq!(intake.grant(), None);
         intake.released(1500);
+        assert_eq!(intake.grant(), Some(1500), "the debt of 500 and the whole budget");
+    }
+
+    #[test]
+    fn what_is_discarded_uses_up_credit_too() {
+        let mut intake = Intake::new(1000);
+        intake.grant();
+        intake.discarded(1000);
         assert_eq!(intake.grant(), Some(1000));
+    }
+
+    #[test]
+    fn a_smaller_budget_takes_no_credit_back() {
+        let mut intake = Intake::new(1000);
+        intake.grant();
+        intake.set_budget(400);
+        intake.fetched(700);
+        intake.released(700);
+        assert_eq!(intake.grant(), Some(100));
     }
 
     #[test]

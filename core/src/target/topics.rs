@@ -85,9 +85,11 @@ impl TargetTopics {
             self.round = None;
             return;
         }
-        if let Some(Round { step: Step::Note, .. }) = self.round
-            && !lane.has_notes()
-        {
+        // Until the ledger holds what was noted, it would be asked for again: a start pinned twice is two starts.
+        if lane.has_notes() {
+            return;
+        }
+        if let Some(Round { step: Step::Note, .. }) = self.round {
             self.round = None;
         }
         let waits = self.again_at.is_some_and(|at| ctx.now.instant < at);

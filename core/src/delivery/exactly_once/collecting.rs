@@ -5,7 +5,7 @@ use super::{Arrival, Lane, Share, Stage, Transaction};
 use crate::batch::{Acknowledged, Batch, BatchId};
 use crate::command::LaneCommand;
 use crate::event::{Refused, SourceStop};
-use crate::failure::{Failure, Refusal, Trouble};
+use crate::failure::{Failure, Refusal, Side, Trouble};
 use crate::ledger::{Halt, HaltReason};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::{SourceOffset, SourcePartition, TargetPartition};
@@ -30,7 +30,7 @@ impl Lane {
     pub(super) fn fetched(&mut self, ctx: &mut Context, batch: Batch) {
         let Some(Share::Reading { next }) = self.shares.get_mut(&batch.partition) else {
             // It crossed an `Unassign`, with which the World has dropped the batch.
-            return;
+            return self.intake.discarded(batch.bytes);
         };
         if batch.first < *next || batch.next <= batch.first {
             let text = format!("records of {} came out of order: {batch:?} at {next}", batch.partition);
@@ -70,7 +70,10 @@ impl Lane {
                 }
                 Some(Arrival::Stopped(partition, stop)) => match halt_of(stop) {
                     Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
-                    None => self.suspect(ctx, know, &partition),
+                    None => {
+                        let topic = partition.topic.clone();
+                        self.suspect(ctx, know, &partition, Side::Source, topic);
+                    }
                 },
             }
         }

@@ -1,6 +1,6 @@
 //! How a partition joins its lane: nothing is copied before both topics are proved to be the right ones.
 
-use super::{Lane, Share};
+use super::{Lane, Share, Stage, Transaction};
 use crate::backoff::SOON;
 use crate::command::{LaneCommand, Position, PrepareFrom};
 use crate::event::{SourceStop, TargetState};
@@ -33,6 +33,7 @@ impl Lane {
             return;
         }
         self.join_due = false;
+        self.doubt_reading(ctx, know);
         let lane_has = |partition: &SourcePartition| lane_of(partition, ctx.flow.lanes) == self.id;
         let mut wanted: BTreeSet<SourcePartition> =
             know.discovery.source_partitions().filter(lane_has).collect();
@@ -49,9 +50,11 @@ impl Lane {
             .map(|(partition, _)| partition.clone())
             .collect();
         let mut targets = BTreeMap::new();
+        let mut again = false;
         for partition in waiting {
             match self.readiness(ctx, know, &partition) {
                 Readiness::Wait => self.join_soon(ctx),
+                Readiness::Ready(..) if self.stopped.contains(&partition) => again = true,
                 Readiness::Ready(target, from) => {
                     self.shares.insert(partition, Share::Preparing);
                     targets.insert(target, from);
@@ -61,6 +64,43 @@ impl Lane {
         }
         if !targets.is_empty() {
             ctx.out.lane(self.id, self.attempt, LaneCommand::Prepare { targets });
+        }
+        if again {
+            self.read_again(ctx);
+        }
+    }
+
+    /// Partitions that stopped can be read after all, which takes a new attempt.
+    fn read_again(&mut self, ctx: &mut Context) {
+        match self.stage {
+            Stage::Mirroring(Transaction::Collecting | Transaction::Flushing { .. }) => {
+                self.abort(ctx, "partitions that had stopped are read again");
+            }
+            // Its outcome is near, and must not be put in doubt.
+            _ => self.join_soon(ctx),
+        }
+    }
+
+    /// A client that reads, or waits at the end of, a topic that was made anew notices nothing (H6).
+    fn doubt_reading(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        let reading = self.shares.iter().filter(|(_, share)| matches!(share, Share::Reading { .. }));
+        let mut doubts = Vec::new();
+        for (partition, _) in reading {
+            let Some(base) = self.base(know, partition) else { continue };
+            let sides = [
+                (Side::Source, partition.topic.clone(), base.source_id),
+                (Side::Target, base.target_topic, base.target_id),
+            ];
+            let doubted = sides.into_iter().find(|(side, topic, id)| {
+                let listed = know.discovery.topic(*side, topic);
+                let since = know.discovery.listed_at(*side);
+                (listed.is_some_and(|info| info.id != *id) || know.discovery.is_deleted(*side, topic))
+                    && know.identity.since(*side, topic, since) != Identity::Is(*id)
+            });
+            doubts.extend(doubted.map(|(side, topic, _)| (partition.clone(), side, topic)));
+        }
+        for (partition, side, topic) in doubts {
+            self.suspect(ctx, know, &partition, side, topic);
         }
     }
 
@@ -126,12 +166,20 @@ impl Lane {
         self.join_at.get_or_insert(ctx.now.instant + SOON);
     }
 
-    /// A client called the partition unknown: it joins again once an answer from now on says that it exists.
-    pub(super) fn suspect(&mut self, ctx: &mut Context, know: &mut Knowledge, partition: &SourcePartition) {
-        self.suspects.insert(partition.topic.clone(), ctx.out.asked());
+    /// The partition, or its copy, seems to be gone or another: it is read again once answers from now on
+    /// say otherwise.
+    pub(super) fn suspect(
+        &mut self,
+        ctx: &mut Context,
+        know: &mut Knowledge,
+        partition: &SourcePartition,
+        side: Side,
+        topic: TopicName,
+    ) {
+        self.suspects.insert((side, topic.clone()), ctx.out.asked());
         self.shares.insert(partition.clone(), Share::Waiting);
         self.unassign(ctx, partition);
-        know.identity.want(ctx, Side::Source, [partition.topic.clone()]);
+        know.identity.want(ctx, side, [topic]);
         self.join_soon(ctx);
     }
 
@@ -143,6 +191,11 @@ impl Lane {
     ) -> Readiness {
         let Some(record) = know.topic_table.get(&partition.topic).cloned() else { return Readiness::Wait };
         let entry = self.ledger.entries.get(partition);
+        if entry.is_none() && record.target.is_none() {
+            // Not even a target topic yet: should the source topic be gone or another, it is as if it had
+            // never been seen, and the owner of lane 0 makes its record anew.
+            return Readiness::Wait;
+        }
         let source_id = entry.map_or(record.source_id, |entry| entry.source_id);
         match self.same_source(ctx, know, &partition.topic, source_id) {
             Same::Yes => {}
@@ -155,35 +208,32 @@ impl Lane {
         }
         let entry = self.ledger.entries.get(partition);
         let (topic, id) = entry.map_or((&pin.topic, pin.id), |entry| (&entry.target_topic, entry.target_id));
-        match self.same_target(ctx, know, topic, id, partition) {
+        let topic = topic.clone();
+        match self.same_target(ctx, know, &topic, id, partition) {
             Same::Yes => {}
             Same::NotYetKnown => return Readiness::Wait,
             Same::No(reason, detail) => return Readiness::Halt(reason, detail),
         }
         let entry = self.ledger.entries.get(partition);
         let end = entry.map_or(Some(pin.end(partition.partition)), |entry| entry.target_end);
-        let target = TargetPartition { topic: topic.clone(), partition: partition.partition };
+        let target = TargetPartition { topic, partition: partition.partition };
         Readiness::Ready(target, end.map_or(PrepareFrom::Nowhere, PrepareFrom::Offset))
     }
 
     fn same_source(
-        &self,
+        &mut self,
         ctx: &mut Context,
         know: &mut Knowledge,
         topic: &TopicName,
         expected: TopicId,
     ) -> Same {
         let listed = know.discovery.source_topic(topic).map(|info| info.id);
-        let suspected = self.suspects.get(topic).copied();
-        let found = match (listed, suspected) {
-            (Some(id), None) if !know.discovery.is_deleted(Side::Source, topic) => Identity::Is(id),
-            _ => know.identity.since(Side::Source, topic, suspected.unwrap_or(self.taken_after)),
-        };
+        let found = self.find(ctx, know, Side::Source, topic, listed, expected);
         same(ctx, know, Side::Source, topic, expected, found)
     }
 
     fn same_target(
-        &self,
+        &mut self,
         ctx: &mut Context,
         know: &mut Knowledge,
         topic: &TopicName,
@@ -191,30 +241,38 @@ impl Lane {
         partition: &SourcePartition,
     ) -> Same {
         let listed = know.discovery.target_topic(topic).cloned();
-        let found = match &listed {
-            Some(info) if info.id == expected && !know.discovery.is_deleted(Side::Target, topic) => {
-                if info.partitions <= partition.partition.0 as u32 {
-                    // The owner of lane 0 will grow it.
-                    know.discovery.look_soon(ctx.now.instant, Side::Target);
-                    return Same::NotYetKnown;
-                }
-                Identity::Is(info.id)
-            }
-            // Listed under another id or not listed: the listing may be older than the topic's record.
-            Some(_) | None => know.identity.since(Side::Target, topic, self.taken_after),
-        };
-        if listed.is_none() {
+        let found = self.find(ctx, know, Side::Target, topic, listed.as_ref().map(|info| info.id), expected);
+        let is_there = listed.is_some_and(|info| {
+            info.id == expected && partition.partition.index() < info.partitions as usize
+        });
+        if !is_there {
+            // It is to be created or grown by the owner of lane 0, or was since the last listing.
             know.discovery.look_soon(ctx.now.instant, Side::Target);
         }
-        match (same(ctx, know, Side::Target, topic, expected, found), listed) {
-            (Same::Yes, Some(info)) if info.id == expected => Same::Yes,
-            // It exists, but the partition count is not known yet.
-            (Same::Yes, _) => {
-                know.discovery.look_soon(ctx.now.instant, Side::Target);
-                Same::NotYetKnown
-            }
-            (other, _) => other,
+        match same(ctx, know, Side::Target, topic, expected, found) {
+            Same::Yes if !is_there => Same::NotYetKnown,
+            other => other,
         }
+    }
+
+    /// A listing may be older than what the ledger says, so it proves that a topic is the expected one, and
+    /// raises doubt where it is not; only an answer to a question asked since then proves that it is another.
+    fn find(
+        &mut self,
+        ctx: &Context,
+        know: &Knowledge,
+        side: Side,
+        topic: &TopicName,
+        listed: Option<TopicId>,
+        expected: TopicId,
+    ) -> Identity {
+        let key = (side, topic.clone());
+        let suspected = self.suspects.get(&key).copied();
+        if suspected.is_none() && listed == Some(expected) && !know.discovery.is_deleted(side, topic) {
+            return Identity::Is(expected);
+        }
+        let since = *self.suspects.entry(key).or_insert(ctx.out.asked());
+        know.identity.since(side, topic, since)
     }
 }
 
@@ -325,6 +383,7 @@ impl Lane {
             }
             stays
         });
+        self.stopped.insert(partition.clone());
         let partitions = vec![partition.clone()];
         ctx.out.lane(self.id, self.attempt, LaneCommand::Unassign { partitions });
     }

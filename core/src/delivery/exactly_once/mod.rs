@@ -13,6 +13,7 @@
 //! C. A run settles only if topic ids asked for after its cut are still the same (H6).
 //! D. After an unknown outcome nothing in memory is believed: the lane is taken again (H1).
 //! E. What carries an older attempt is dropped.
+//! F. Under one attempt a partition is read from one position on; to read it again takes a new attempt.
 
 mod collecting;
 mod joining;
@@ -26,6 +27,7 @@ mod taking;
 use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::event::{Ask, LaneEvent, SourceStop};
+use crate::failure::Side;
 use crate::lane::{Attempt, LaneId};
 use crate::ledger::{Halt, LaneLedger, Record};
 use crate::mirror::{Context, Knowledge};
@@ -34,7 +36,7 @@ use crate::time::Instant;
 use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TopicName};
 use run::{Run, RunSize};
 use share::Share;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// One lane that this instance owns, or owned.
@@ -57,8 +59,11 @@ pub struct Lane {
     /// Something changed that may let waiting partitions join; or when to look again by itself.
     join_due: bool,
     join_at: Option<Instant>,
-    /// Topics that a client called unknown, and since when an answer to the contrary counts.
-    suspects: BTreeMap<TopicName, Ask>,
+    /// Topics that seem to be gone or others, and since when an answer to the contrary counts.
+    suspects: BTreeMap<(Side, TopicName), Ask>,
+    /// Partitions whose reading stopped under this attempt. They are read again under a later one only: what
+    /// is still on its way could not be told from what will be read anew.
+    stopped: BTreeSet<SourcePartition>,
     run: Run,
     size: RunSize,
     backlog: VecDeque<Arrival>,
@@ -147,6 +152,7 @@ impl Lane {
             join_due: false,
             join_at: None,
             suspects: BTreeMap::new(),
+            stopped: BTreeSet::new(),
             run: Run::default(),
             size: RunSize::of(&ctx.flow.limits),
             backlog: VecDeque::new(),

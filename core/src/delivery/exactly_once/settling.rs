@@ -102,6 +102,7 @@ impl Lane {
 
     pub(super) fn drop_run(&mut self) {
         self.run = Run::default();
+        self.stopped.clear();
         self.backlog.clear();
         self.intake.reset();
     }
