@@ -1,0 +1,3 @@
+//! All `unsafe` of this crate: what librdkafka offers and rust-rdkafka does not.
+
+pub(crate) mod admin;
