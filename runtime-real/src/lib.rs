@@ -5,6 +5,7 @@ mod admin;
 mod client;
 mod cluster;
 mod ffi;
+mod group;
 mod open_transactions;
 pub mod settings;
 pub mod trouble;

@@ -51,9 +51,11 @@ impl Settings {
             .set("allow.auto.create.topics", "false")
             // One property map serves consumers and producers, so each has some that are not its own.
             .set("log.configuration.warnings", "false")
-            .set("reconnect.backoff.ms", "100")
-            .set("reconnect.backoff.max.ms", "2000")
+            .set("enable.metrics.push", "false")
             .set_log_level(RDKafkaLogLevel::Info);
+        if config.get("reconnect.backoff.max.ms").is_none() {
+            config.set("reconnect.backoff.max.ms", "1000");
+        }
         config
     }
 

@@ -152,7 +152,7 @@ fn error(code: rk::rd_kafka_resp_err_t, text: String) -> Option<ApiError> {
 ///
 /// # Safety
 /// `text` is null or points to a string that ends with a zero byte.
-unsafe fn text(text: *const c_char) -> Option<String> {
+pub(super) unsafe fn text(text: *const c_char) -> Option<String> {
     // SAFETY: as the caller promises.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
