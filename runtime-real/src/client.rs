@@ -4,7 +4,7 @@
 use crate::trouble::{ApiError, Asked};
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, ConsumerContext};
+use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaErrorCode;
 use std::sync::{Mutex, PoisonError};
@@ -22,6 +22,8 @@ const REPEAT: Duration = Duration::from_secs(5);
 /// Hands a line of librdkafka's log to tracing.
 pub(crate) fn log(side: Side, level: RDKafkaLogLevel, facility: &str, line: &str) {
     match level {
+        // One map of properties serves consumers and producers, so each is given some that are not its own.
+        _ if facility == "CONFWARN" => tracing::debug!(target: "librdkafka", %side, facility, "{line}"),
         RDKafkaLogLevel::Emerg
         | RDKafkaLogLevel::Alert
         | RDKafkaLogLevel::Critical
@@ -119,11 +121,6 @@ impl ClientContext for Watcher {
 }
 
 impl ConsumerContext for Watcher {}
-
-/// Drops a consumer where nobody waits for it: librdkafka may take long to close one whose brokers are gone.
-pub(crate) fn discard<C: ConsumerContext + 'static>(name: &str, consumer: BaseConsumer<C>) {
-    detach(name, move || drop(consumer));
-}
 
 /// Runs `work` on a thread that nobody joins.
 pub(crate) fn detach(name: &str, work: impl FnOnce() + Send + 'static) {

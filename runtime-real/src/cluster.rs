@@ -47,17 +47,24 @@ impl Cluster {
 
     /// Lets librdkafka's log lines and errors through to the context. To be called now and then.
     pub(crate) fn serve(&self) {
-        // One event a call; a client that fetches nothing has no messages.
-        while self.client.poll(Duration::ZERO).is_some() {}
+        // A wait of nothing at all would end with the first log line.
+        while self.client.poll(Duration::from_millis(1)).is_some() {}
     }
 
     fn native(&self) -> &NativeClient {
         self.client.client().native_client()
     }
 
-    /// What `error` means, with all that librdkafka said about the brokers until now.
+    /// The outcome of a request; after a failure librdkafka's reports of what led to it are read.
+    fn outcome<T>(&self, outcome: Result<T, ApiError>) -> Result<T, ApiError> {
+        if outcome.is_err() {
+            self.serve();
+        }
+        outcome
+    }
+
+    /// What `error` means, with all that librdkafka said about the brokers.
     fn explain(&self, error: &ApiError, operation: &'static str, name: &str) -> Trouble {
-        self.serve();
         self.client.context().explain(error, &Asked::new(operation, name))
     }
 
@@ -81,10 +88,10 @@ impl Cluster {
     }
 
     pub(crate) fn metadata(&self, topic: Option<&str>) -> Result<Metadata, ApiError> {
-        self.client.fetch_metadata(topic, TIMEOUT).map_err(|error| {
+        self.outcome(self.client.fetch_metadata(topic, TIMEOUT).map_err(|error| {
             let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
             ApiError::new(code, "metadata")
-        })
+        }))
     }
 
     fn described(&self, names: &BTreeSet<TopicName>) -> Result<Listing, ApiError> {
@@ -92,7 +99,7 @@ impl Cluster {
         let mut listing = Listing { brokers, ..Listing::default() };
         let names: Vec<&str> = names.iter().map(TopicName::as_str).collect();
         for some in names.chunks(TOPICS_MAX) {
-            for (name, description) in admin::describe_topics(self.native(), some, TIMEOUT)? {
+            for (name, description) in self.outcome(admin::describe_topics(self.native(), some, TIMEOUT))? {
                 let name = TopicName::from(name.as_str());
                 match description {
                     Ok(topic) => {
@@ -121,7 +128,7 @@ impl Cluster {
         if let Some((_, brokers)) = known.filter(|(at, _)| !anew && at.elapsed() < BROKERS_KNOWN) {
             return Ok(brokers);
         }
-        let cluster = admin::describe_cluster(self.native(), TIMEOUT)?;
+        let cluster = self.outcome(admin::describe_cluster(self.native(), TIMEOUT))?;
         let mut known = self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some((Instant::now(), cluster.brokers));
         Ok(cluster.brokers)
@@ -133,8 +140,7 @@ impl Cluster {
         let names: Vec<&str> = names.into_iter().collect();
         let mut configs = BTreeMap::new();
         for some in names.chunks(TOPICS_MAX) {
-            let answer = admin::describe_configs(self.native(), some, TIMEOUT)
-                .map_err(|error| self.explain(&error, "DescribeConfigs", &some.join(", ")))?;
+            let answer = self.outcome(admin::describe_configs(self.native(), some, TIMEOUT)).map_err(|error| self.explain(&error, "DescribeConfigs", &some.join(", ")))?;
             for (name, entries) in answer {
                 let entries = entries.map_err(|error| self.explain(&error, "DescribeConfigs", &name))?;
                 let config = entries
@@ -161,7 +167,7 @@ impl Cluster {
             })
             .collect();
         let names = topics.iter().map(|topic| topic.name.clone());
-        let outcomes = admin::create_topics(self.native(), &wanted, TIMEOUT);
+        let outcomes = self.outcome(admin::create_topics(self.native(), &wanted, TIMEOUT));
         self.outcomes(names, outcomes, "Create", |_, error| {
             error.code == RDKafkaErrorCode::TopicAlreadyExists
         })
@@ -169,7 +175,7 @@ impl Cluster {
 
     pub(crate) fn grow(&self, topics: &BTreeMap<TopicName, u32>) -> BTreeMap<TopicName, Result<(), Trouble>> {
         let wanted: Vec<_> = topics.iter().map(|(topic, &total)| (topic.as_str(), total)).collect();
-        let outcomes = admin::create_partitions(self.native(), &wanted, TIMEOUT);
+        let outcomes = self.outcome(admin::create_partitions(self.native(), &wanted, TIMEOUT));
         self.outcomes(topics.keys().cloned(), outcomes, "Alter", |name, error| {
             // Also the answer to a topic that has that many already, or more; only a look tells.
             error.code == RDKafkaErrorCode::InvalidPartitions && self.has_partitions(name, topics)
@@ -247,7 +253,7 @@ impl Cluster {
         let everywhere = |error: &ApiError| {
             places.iter().map(|place| (place.clone(), Err(error.clone()))).collect::<BTreeMap<_, _>>()
         };
-        match admin::list_offsets(self.native(), &wanted, spec, isolation, TIMEOUT) {
+        match self.outcome(admin::list_offsets(self.native(), &wanted, spec, isolation, TIMEOUT)) {
             Err(error) => everywhere(&error),
             Ok(given) => {
                 let mut answers = everywhere(&unanswered());

@@ -49,8 +49,6 @@ impl Settings {
             .set("client.id", format!("verbatim-{}-{purpose}", self.flow))
             // Producers create topics by default: with the broker's settings, not the flow's (H4).
             .set("allow.auto.create.topics", "false")
-            // One property map serves consumers and producers, so each has some that are not its own.
-            .set("log.configuration.warnings", "false")
             .set("enable.metrics.push", "false")
             .set_log_level(RDKafkaLogLevel::Info);
         if config.get("reconnect.backoff.max.ms").is_none() {
@@ -140,6 +138,7 @@ mod tests {
         ] {
             assert_eq!(config.get("allow.auto.create.topics"), Some("false"));
             assert!(config.get("client.id").unwrap().starts_with("verbatim-orders-"));
+            config.create_native_config().unwrap();
         }
     }
 
