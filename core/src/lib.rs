@@ -14,6 +14,7 @@ pub mod event;
 pub mod exit;
 pub mod failure;
 pub mod lane;
+pub mod ledger;
 pub mod mirror;
 pub mod route;
 pub mod time;

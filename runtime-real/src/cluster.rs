@@ -140,7 +140,9 @@ impl Cluster {
         let names: Vec<&str> = names.into_iter().collect();
         let mut configs = BTreeMap::new();
         for some in names.chunks(TOPICS_MAX) {
-            let answer = self.outcome(admin::describe_configs(self.native(), some, TIMEOUT)).map_err(|error| self.explain(&error, "DescribeConfigs", &some.join(", ")))?;
+            let answer = self
+                .outcome(admin::describe_configs(self.native(), some, TIMEOUT))
+                .map_err(|error| self.explain(&error, "DescribeConfigs", &some.join(", ")))?;
             for (name, entries) in answer {
                 let entries = entries.map_err(|error| self.explain(&error, "DescribeConfigs", &name))?;
                 let config = entries

@@ -67,7 +67,8 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn start(settings: &Arc<Settings>, events: &UnboundedSender<Event>) -> Group {
         let (orders, received) = channel();
-        let thread = Thread { settings: Arc::clone(settings), events: events.clone(), turns: 0, member: None };
+        let thread =
+            Thread { settings: Arc::clone(settings), events: events.clone(), turns: 0, member: None };
         let (end, ended) = channel();
         detach("group", move || {
             thread.run(&received);
@@ -360,7 +361,8 @@ impl ConsumerContext for MemberContext {
         }
         // Valid only within this callback.
         let lost = consumer.assignment_lost();
-        let lanes = partitions.elements().into_iter().filter_map(|place| u32::try_from(place.partition()).ok());
+        let lanes =
+            partitions.elements().into_iter().filter_map(|place| u32::try_from(place.partition()).ok());
         let rebalance = Rebalance { change, lanes: lanes.map(LaneId).collect(), lost };
         self.rebalances.lock().unwrap_or_else(PoisonError::into_inner).push_back(rebalance);
     }

@@ -12,6 +12,8 @@ mod cluster;
 mod ffi;
 mod follow;
 mod group;
+mod lane;
+mod lanes;
 mod open_transactions;
 mod reader;
 mod reading;

@@ -134,7 +134,8 @@ fn read_assigned(
         for message in consumer.poll(BURST, POLL) {
             let place = message.topic().and_then(|topic| {
                 let partition = message.partition();
-                open.iter_mut().find(|open| open.span.partition.0 == partition && open.span.topic.as_str() == topic)
+                open.iter_mut()
+                    .find(|open| open.span.partition.0 == partition && open.span.topic.as_str() == topic)
             });
             let Some(open) = place else {
                 last_error = message.error().or(last_error);

@@ -5,6 +5,7 @@ use crate::client::detach;
 use crate::clock::Clock;
 use crate::follow::Follower;
 use crate::group::Group;
+use crate::lanes::Lanes;
 use crate::reader::Reader;
 use crate::settings::Settings;
 use rdkafka::error::KafkaError;
@@ -13,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
-use verbatim_core::World;
 use verbatim_core::command::{Command, Report};
-use verbatim_core::event::{Ask, Event, Urgency};
+use verbatim_core::event::{Ask, Event, LaneEvent, Urgency};
 use verbatim_core::failure::{Side, Trouble};
 use verbatim_core::time::{Instant, Now};
+use verbatim_core::{Attempt, LaneId, World};
 
 /// A client could not even be made: a property that librdkafka does not take.
 #[derive(Debug, thiserror::Error)]
@@ -33,13 +34,15 @@ impl StartError {
     }
 }
 
-/// Two Kafka clusters, librdkafka and this machine's clock. Everything that happens arrives through one
-/// queue, in the order in which the threads of this process noticed it.
+/// Two Kafka clusters, librdkafka and this machine's clock. What happens arrives through two queues, the
+/// lanes' and everything else's, each in the order in which the threads of this process noticed it.
 pub struct RealWorld {
     clock: Clock,
     settings: Arc<Settings>,
     events: UnboundedReceiver<Event>,
     sender: UnboundedSender<Event>,
+    lane_events: UnboundedReceiver<(LaneId, Attempt, LaneEvent)>,
+    lanes: Lanes,
     source: Admin,
     target: Admin,
     group: Group,
@@ -71,8 +74,11 @@ impl RealWorld {
         let admin = |side| Admin::start(&settings, side, &sender).map_err(StartError::on(side));
         let (source, target) = (admin(Side::Source)?, admin(Side::Target)?);
         let group = Group::start(&settings, &sender);
+        let (lane_sender, lane_events) = unbounded_channel();
         Ok(RealWorld {
             clock: Clock::start(),
+            lanes: Lanes::new(&settings, lane_sender),
+            lane_events,
             settings,
             events,
             sender,
@@ -101,8 +107,17 @@ impl RealWorld {
     /// Closes all clients, each where it may take its time; returns when they are closed or `within` is over.
     pub fn shut_down(self, within: Duration) {
         let deadline = self.clock.now().instant + within;
-        drop((self.source, self.target, self.follower));
+        drop((self.lanes, self.source, self.target, self.follower));
         self.group.end(deadline.since(self.clock.now().instant));
+    }
+
+    async fn happened(&mut self) -> Event {
+        // Neither queue ever closes: this World itself holds senders of both.
+        tokio::select! {
+            Some(event) = self.events.recv() => event,
+            Some((lane, attempt, event)) = self.lane_events.recv() => Event::Lane(lane, attempt, event),
+            else => std::future::pending().await,
+        }
     }
 
     fn ask(&self, side: Side, ask: Ask, question: Question) {
@@ -149,9 +164,7 @@ impl World for RealWorld {
             Command::JoinGroup => self.group.join(),
             Command::Accept(turn) | Command::Release(turn) => self.group.answer(turn),
             Command::LeaveGroup => self.group.leave(self.stopping.load(Ordering::Relaxed)),
-            Command::Lane(lane, attempt, command) => {
-                tracing::error!(%lane, %attempt, ?command, "no lanes yet");
-            }
+            Command::Lane(lane, attempt, command) => self.lanes.submit(lane, attempt, command),
             Command::Report(report) => {
                 self.report.send_replace(report);
             }
@@ -159,14 +172,11 @@ impl World for RealWorld {
     }
 
     async fn next(&mut self, wake: Option<Instant>) -> (Now, Event) {
-        let event = match wake {
-            None => self.events.recv().await,
-            Some(wake) => {
-                let left = wake.since(self.clock.now().instant);
-                tokio::time::timeout(left, self.events.recv()).await.unwrap_or(Some(Event::Woke))
-            }
+        let left = wake.map(|wake| wake.since(self.clock.now().instant));
+        let event = match left {
+            None => self.happened().await,
+            Some(left) => tokio::time::timeout(left, self.happened()).await.unwrap_or(Event::Woke),
         };
-        // The queue never closes: this World itself holds one of its senders.
-        (self.clock.now(), event.unwrap_or(Event::Woke))
+        (self.clock.now(), event)
     }
 }
