@@ -168,7 +168,12 @@ impl Lane {
 
     /// Hands in what happened in this lane.
     pub fn handle(&mut self, ctx: &mut Context, know: &mut Knowledge, attempt: Attempt, event: LaneEvent) {
-        if attempt != self.attempt {
+        let expected = match self.stage {
+            Stage::Closing => event == LaneEvent::Closed,
+            Stage::Closed => false,
+            _ => true,
+        };
+        if attempt != self.attempt || !expected {
             return;
         }
         match event {
@@ -190,6 +195,9 @@ impl Lane {
 
     /// Does what has become due or possible.
     pub fn poll(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        if ctx.out.exit().is_some() {
+            return;
+        }
         self.poll_timers(ctx);
         self.poll_inspection(ctx, know);
         self.join(ctx, know);
