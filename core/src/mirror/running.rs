@@ -1,4 +1,4 @@
-use super::bounded::BoundedRun;
+use super::bounded::{BoundedRun, Surroundings};
 use super::membership::{Membership, Rejoin};
 use super::starting::Started;
 use crate::command::{Command, Report};
@@ -62,7 +62,7 @@ impl Running {
             membership: Membership::default(),
             lanes: BTreeMap::new(),
             topics: TargetTopics::default(),
-            bounded: ctx.flow.until.map(BoundedRun::new),
+            bounded: ctx.flow.until.map(|until| BoundedRun::new(until, ctx.now.instant)),
             stopping: None,
             source_seen: ctx.now.instant,
             reported: None,
@@ -96,6 +96,7 @@ impl Running {
             self.unable_at(flow),
             Some(self.doubts_source_at(flow)),
             Some(self.source_seen + flow.limits.unable_max),
+            self.reported.filter(|_| self.know.settled_something).map(|at| at + REPORT_EVERY),
         ];
         machines.into_iter().flatten().chain(lanes).chain(displaced).filter(|at| now < *at).min()
     }
@@ -141,9 +142,12 @@ impl Running {
         {
             return;
         }
-        if let Some(bounded) = &mut self.bounded
-            && let Some(exit) = bounded.handle(ctx, self.topics.refused(), event)
-        {
+        let around = Surroundings { know: &self.know, lanes: &self.lanes, refused: self.topics.refused() };
+        let Some(bounded) = &mut self.bounded else { return };
+        let before = bounded.progress();
+        let exit = bounded.handle(ctx, &around, event);
+        self.know.settled_something |= bounded.progress() != before;
+        if let Some(exit) = exit {
             self.stop(ctx, Some(exit));
         }
     }
@@ -368,7 +372,8 @@ impl Running {
     }
 
     fn report(&mut self, ctx: &mut Context) {
-        let due = self.reported.is_none_or(|at| at + REPORT_EVERY <= ctx.now.instant);
+        let over = ctx.out.exit().is_some();
+        let due = over || self.reported.is_none_or(|at| at + REPORT_EVERY <= ctx.now.instant);
         if !self.know.settled_something || !due {
             return;
         }

@@ -72,8 +72,8 @@ pub struct Lane {
     careful: BTreeMap<SourcePartition, SourceOffset>,
     /// Records that were refused alone: their partitions are read up to them, then halt.
     poison: BTreeMap<SourcePartition, Halt>,
-    /// Halts that the ledger does not show yet.
-    halts: BTreeMap<SourcePartition, Halt>,
+    /// Halts that the ledger does not show yet; absent ones for partitions that it still shows as halted.
+    halts: BTreeMap<SourcePartition, Option<Halt>>,
     /// Lane 0: topic records that the ledger does not hold yet.
     notes: Vec<Record>,
     settled: Settled,
@@ -271,6 +271,11 @@ impl Lane {
 
     pub fn totals(&self) -> Settled {
         self.settled
+    }
+
+    /// Whether this partition stands still.
+    pub fn has_halted(&self, partition: &SourcePartition) -> bool {
+        matches!(self.shares.get(partition), Some(Share::Halted(_)))
     }
 
     /// The partitions that stand still, with the reason.
