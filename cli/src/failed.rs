@@ -26,6 +26,11 @@ impl Failed {
         self
     }
 
+    /// The first message, without its place in a source.
+    pub(crate) fn message(&self) -> &str {
+        self.reports.first().map_or("", |report| &report.message)
+    }
+
     pub(crate) fn trouble(side: Side, trouble: &Trouble) -> Failed {
         Failed::new(Code::from(trouble), format!("{side} cluster: {trouble}"))
     }

@@ -1,13 +1,21 @@
 //! `verbatim`, the command: configuration, exit codes, and what a person sees.
 
 mod args;
+mod check;
+mod clusters;
 pub mod config;
 mod exit_code;
 mod failed;
+#[cfg(test)]
+mod fake;
+mod ledger;
 mod logging;
 mod output;
 mod progress;
+mod status;
+mod table;
 mod usage;
+mod verify;
 
 pub use exit_code::Code;
 

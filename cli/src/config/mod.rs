@@ -16,8 +16,6 @@ mod tree;
 mod values;
 mod yaml_file;
 
-pub(crate) use schema::near;
-
 pub use error::{ConfigError, ConfigErrors};
 pub use flow::Config;
 pub use layers::Layers;
