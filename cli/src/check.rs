@@ -28,6 +28,13 @@ pub(crate) struct Finding {
 }
 
 impl Findings {
+    /// What can be said without asking anybody: a configuration that was read is valid.
+    pub(crate) fn of_configuration() -> Findings {
+        let mut findings = Findings { ok: true, ..Findings::default() };
+        findings.good("configuration", "valid; --connect asks the clusters too");
+        findings
+    }
+
     fn good(&mut self, subject: impl ToString, detail: impl Into<String>) {
         self.findings.push(Finding { subject: subject.to_string(), ok: true, detail: detail.into() });
     }
@@ -67,6 +74,7 @@ pub(crate) fn text(findings: &Findings) -> String {
 /// Looks at everything, also after a first problem, so that one look shows all there is to mend.
 pub(crate) fn connect(clusters: &impl Clusters, flow: &Flow) -> Findings {
     let mut findings = Findings::default();
+    findings.good("configuration", "valid");
     let source = listing(clusters, Side::Source, &mut findings);
     let target = listing(clusters, Side::Target, &mut findings);
     if let (Some(source), Some(target)) = (&source, &target) {

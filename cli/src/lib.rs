@@ -12,6 +12,8 @@ mod ledger;
 mod logging;
 mod output;
 mod progress;
+mod real;
+mod run;
 mod status;
 mod table;
 mod usage;
@@ -19,10 +21,13 @@ mod verify;
 
 pub use exit_code::Code;
 
-use args::{Args, Command, ConfigCommand};
+use args::{Args, CheckArgs, Command, Common, ConfigCommand, Output};
 use clap::Parser;
+use config::Config;
 use failed::Failed;
+use real::Real;
 use std::process::ExitCode;
+use verbatim_core::time::Timestamp;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
@@ -48,6 +53,51 @@ fn dispatch(args: &Args) -> Result<Code, Failed> {
             output::print(config::STARTER);
             Ok(Code::Done)
         }
-        _ => Err(Failed::new(Code::Internal, "to do")),
+        Command::Run(run_args) => run::run(&load(&args.common)?, run_args, args.common.output),
+        Command::Check(check_args) => check(&load(&args.common)?, check_args, args.common.output),
+        Command::Status(topics) => {
+            let config = load(&args.common)?;
+            let rows = status::gather(&Real::connect(&config)?, &config.flow, &topics.topic, now())?;
+            match args.common.output {
+                Output::Text => output::print(&status::text(&rows)),
+                Output::Json => output::print_json(&rows),
+            }
+            Ok(Code::Done)
+        }
+        Command::Verify(topics) => {
+            let config = load(&args.common)?;
+            let clusters = Real::connect(&config)?;
+            let report = verify::verify(&clusters, &config.flow, &topics.topic, verify::Patience::default())?;
+            match args.common.output {
+                Output::Text => output::print(&verify::text(&report)),
+                Output::Json => output::print_json(&report),
+            }
+            Ok(if report.equal { Code::Done } else { Code::Data })
+        }
     }
+}
+
+fn check(config: &Config, args: &CheckArgs, form: Output) -> Result<Code, Failed> {
+    let findings = if args.connect {
+        check::connect(&Real::connect(config)?, &config.flow)
+    } else {
+        check::Findings::of_configuration()
+    };
+    match form {
+        Output::Text => output::print(&check::text(&findings)),
+        Output::Json => output::print_json(&findings),
+    }
+    Ok(findings.code())
+}
+
+fn load(common: &Common) -> Result<Config, Failed> {
+    let config = config::load(&common.config, &common.set);
+    config.map_err(|errors| match common.config.is_empty() {
+        true => Failed::from(errors).help("no file was given: use -c FILE"),
+        false => Failed::from(errors),
+    })
+}
+
+fn now() -> Timestamp {
+    Timestamp(jiff::Timestamp::now().as_millisecond())
 }
