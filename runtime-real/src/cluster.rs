@@ -1,0 +1,292 @@
+//! One cluster, asked: every method is one question that blocks until it is answered or given up.
+
+use crate::client::Watcher;
+use crate::ffi::admin::{self, Isolation, Spec, TopicToCreate};
+use crate::settings::{REQUEST_MS, Settings};
+use crate::trouble::{ApiError, Asked};
+use kafka_types::{Partition, TopicId, TopicName};
+use rdkafka::client::NativeClient;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::metadata::Metadata;
+use rdkafka::types::RDKafkaErrorCode;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+use verbatim_core::command::{NewTopic, Topics};
+use verbatim_core::event::{ConfigValue, Event, Listing, TopicConfig, TopicInfo};
+use verbatim_core::failure::{Side, Trouble};
+
+const TIMEOUT: Duration = Duration::from_millis(REQUEST_MS as u64);
+
+/// How long the number of brokers is taken from an earlier answer, so that a description of named topics is
+/// one request.
+const BROKERS_KNOWN: Duration = Duration::from_secs(30);
+
+/// Topics in one request.
+const TOPICS_MAX: usize = 1_000;
+
+/// A topic's name and a partition's number, of either cluster.
+pub(crate) type Place = (TopicName, Partition);
+
+pub(crate) struct Cluster {
+    client: BaseConsumer<Watcher>,
+    brokers: Mutex<Option<(Instant, u32)>>,
+}
+
+impl Cluster {
+    pub(crate) fn connect(
+        settings: &Settings,
+        side: Side,
+        events: Option<UnboundedSender<Event>>,
+    ) -> Result<Cluster, KafkaError> {
+        let client = settings.admin(side).create_with_context(Watcher::new(side, events))?;
+        Ok(Cluster { client, brokers: Mutex::default() })
+    }
+
+    /// Lets librdkafka's log lines and errors through to the context. To be called now and then.
+    pub(crate) fn serve(&self) {
+        // A wait of nothing at all would end with the first log line.
+        while self.client.poll(Duration::from_millis(1)).is_some() {}
+    }
+
+    fn native(&self) -> &NativeClient {
+        self.client.client().native_client()
+    }
+
+    /// The outcome of a request; after a failure librdkafka's reports of what led to it are read.
+    fn outcome<T>(&self, outcome: Result<T, ApiError>) -> Result<T, ApiError> {
+        if outcome.is_err() {
+            self.serve();
+        }
+        outcome
+    }
+
+    /// What `error` means, with all that librdkafka said about the brokers.
+    fn explain(&self, error: &ApiError, operation: &'static str, name: &str) -> Trouble {
+        self.client.context().explain(error, &Asked::new(operation, name))
+    }
+
+    pub(crate) fn listing(&self, topics: &Topics) -> Result<Listing, Trouble> {
+        let describe = |error: ApiError| self.explain(&error, "Describe", "");
+        match topics {
+            Topics::All => {
+                let names = self.names()?;
+                let mut listing = self.described(&names).map_err(describe)?;
+                // Deleted between the two requests, so not among all topics.
+                listing.unknown.clear();
+                Ok(listing)
+            }
+            Topics::Named(names) => self.described(&names.iter().cloned().collect()).map_err(describe),
+        }
+    }
+
+    fn names(&self) -> Result<BTreeSet<TopicName>, Trouble> {
+        let metadata = self.metadata(None).map_err(|error| self.explain(&error, "Describe", ""))?;
+        Ok(metadata.topics().iter().map(|topic| TopicName::from(topic.name())).collect())
+    }
+
+    pub(crate) fn metadata(&self, topic: Option<&str>) -> Result<Metadata, ApiError> {
+        self.outcome(self.client.fetch_metadata(topic, TIMEOUT).map_err(|error| {
+            let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+            ApiError::new(code, "metadata")
+        }))
+    }
+
+    fn described(&self, names: &BTreeSet<TopicName>) -> Result<Listing, ApiError> {
+        let brokers = self.brokers(names.is_empty())?;
+        let mut listing = Listing { brokers, ..Listing::default() };
+        let names: Vec<&str> = names.iter().map(TopicName::as_str).collect();
+        for some in names.chunks(TOPICS_MAX) {
+            for (name, description) in self.outcome(admin::describe_topics(self.native(), some, TIMEOUT))? {
+                let name = TopicName::from(name.as_str());
+                match description {
+                    Ok(topic) => {
+                        let info = TopicInfo {
+                            id: TopicId(topic.id),
+                            partitions: topic.partitions,
+                            internal: topic.internal,
+                        };
+                        listing.topics.insert(name, info);
+                    }
+                    Err(error) if is_unknown(&error) => listing.unknown.push(name),
+                    Err(error) => {
+                        let trouble = error.trouble(&Asked::new("Describe", name.as_str()));
+                        listing.trouble.insert(name, trouble);
+                    }
+                }
+            }
+        }
+        // Read last: it is of the metadata just received.
+        listing.cluster_id = admin::cluster_id(self.native()).unwrap_or_default();
+        Ok(listing)
+    }
+
+    fn brokers(&self, anew: bool) -> Result<u32, ApiError> {
+        let known = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, brokers)) = known.filter(|(at, _)| !anew && at.elapsed() < BROKERS_KNOWN) {
+            return Ok(brokers);
+        }
+        let cluster = self.outcome(admin::describe_cluster(self.native(), TIMEOUT))?;
+        let mut known = self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some((Instant::now(), cluster.brokers));
+        Ok(cluster.brokers)
+    }
+
+    /// Effective configurations. The first topic that cannot be described fails all.
+    pub(crate) fn configs(&self, topics: &[TopicName]) -> Result<BTreeMap<TopicName, TopicConfig>, Trouble> {
+        let names: BTreeSet<&str> = topics.iter().map(TopicName::as_str).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let mut configs = BTreeMap::new();
+        for some in names.chunks(TOPICS_MAX) {
+            let answer = self
+                .outcome(admin::describe_configs(self.native(), some, TIMEOUT))
+                .map_err(|error| self.explain(&error, "DescribeConfigs", &some.join(", ")))?;
+            for (name, entries) in answer {
+                let entries = entries.map_err(|error| self.explain(&error, "DescribeConfigs", &name))?;
+                let config = entries
+                    .into_iter()
+                    .filter_map(|entry| {
+                        let value = ConfigValue { value: entry.value?, overridden: entry.on_topic };
+                        Some((entry.name, value))
+                    })
+                    .collect();
+                configs.insert(TopicName::from(name.as_str()), config);
+            }
+        }
+        Ok(configs)
+    }
+
+    pub(crate) fn create(&self, topics: &[NewTopic]) -> BTreeMap<TopicName, Result<(), Trouble>> {
+        let wanted: Vec<_> = topics
+            .iter()
+            .map(|topic| TopicToCreate {
+                name: topic.name.as_str(),
+                partitions: topic.partitions,
+                replication_factor: topic.replication_factor,
+                config: topic.config.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+            })
+            .collect();
+        let names = topics.iter().map(|topic| topic.name.clone());
+        let outcomes = self.outcome(admin::create_topics(self.native(), &wanted, TIMEOUT));
+        self.outcomes(names, outcomes, "Create", |_, error| {
+            error.code == RDKafkaErrorCode::TopicAlreadyExists
+        })
+    }
+
+    pub(crate) fn grow(&self, topics: &BTreeMap<TopicName, u32>) -> BTreeMap<TopicName, Result<(), Trouble>> {
+        let wanted: Vec<_> = topics.iter().map(|(topic, &total)| (topic.as_str(), total)).collect();
+        let outcomes = self.outcome(admin::create_partitions(self.native(), &wanted, TIMEOUT));
+        self.outcomes(topics.keys().cloned(), outcomes, "Alter", |name, error| {
+            // Also the answer to a topic that has that many already, or more; only a look tells.
+            error.code == RDKafkaErrorCode::InvalidPartitions && self.has_partitions(name, topics)
+        })
+    }
+
+    fn has_partitions(&self, name: &TopicName, wanted: &BTreeMap<TopicName, u32>) -> bool {
+        let listing = self.described(&BTreeSet::from([name.clone()]));
+        let present = listing.ok().and_then(|listing| listing.topics.get(name).map(|topic| topic.partitions));
+        present.zip(wanted.get(name)).is_some_and(|(present, wanted)| *wanted <= present)
+    }
+
+    /// An outcome for each name: those given, or that of the whole request.
+    fn outcomes(
+        &self,
+        names: impl Iterator<Item = TopicName>,
+        outcomes: Result<Vec<(String, Result<(), ApiError>)>, ApiError>,
+        operation: &'static str,
+        is_done: impl Fn(&TopicName, &ApiError) -> bool,
+    ) -> BTreeMap<TopicName, Result<(), Trouble>> {
+        let given: Result<BTreeMap<String, _>, _> = outcomes.map(|outcomes| outcomes.into_iter().collect());
+        names
+            .map(|name| {
+                let outcome = match &given {
+                    Err(error) => Err(error.clone()),
+                    Ok(given) => given.get(name.as_str()).cloned().unwrap_or_else(|| Err(unanswered())),
+                };
+                let outcome = match outcome {
+                    Err(error) if is_done(&name, &error) => Ok(()),
+                    Err(error) => Err(self.explain(&error, operation, name.as_str())),
+                    Ok(()) => Ok(()),
+                };
+                (name, outcome)
+            })
+            .collect()
+    }
+
+    /// One offset of each partition, `None` where no record is that young; an answer for every partition.
+    pub(crate) fn offsets(
+        &self,
+        places: &BTreeSet<Place>,
+        spec: Spec,
+        isolation: Isolation,
+    ) -> BTreeMap<Place, Result<Option<i64>, Trouble>> {
+        let mut answers = self.list_offsets(places, spec, isolation);
+        let stale: BTreeSet<Place> =
+            answers.iter().filter(|(_, answer)| is_stale(answer)).map(|(place, _)| place.clone()).collect();
+        if !stale.is_empty() {
+            // librdkafka takes leaders from what it knows already, and counts what it does not know as absent.
+            let names = stale.iter().map(|(topic, _)| topic.clone()).collect();
+            match self.described(&names) {
+                Ok(_) => answers.extend(self.list_offsets(&stale, spec, isolation)),
+                Err(error) => answers.extend(stale.into_iter().map(|place| (place, Err(error.clone())))),
+            }
+        }
+        answers
+            .into_iter()
+            .map(|(place, answer)| {
+                let answer = answer.map_err(|error| self.explain(&error, "Describe", place.0.as_str()));
+                (place, answer)
+            })
+            .collect()
+    }
+
+    fn list_offsets(
+        &self,
+        places: &BTreeSet<Place>,
+        spec: Spec,
+        isolation: Isolation,
+    ) -> BTreeMap<Place, Result<Option<i64>, ApiError>> {
+        if places.is_empty() {
+            return BTreeMap::new();
+        }
+        let wanted: Vec<_> = places.iter().map(|(topic, partition)| (topic.as_str(), partition.0)).collect();
+        let everywhere = |error: &ApiError| {
+            places.iter().map(|place| (place.clone(), Err(error.clone()))).collect::<BTreeMap<_, _>>()
+        };
+        match self.outcome(admin::list_offsets(self.native(), &wanted, spec, isolation, TIMEOUT)) {
+            Err(error) => everywhere(&error),
+            Ok(given) => {
+                let mut answers = everywhere(&unanswered());
+                answers.extend(given.into_iter().map(|((topic, partition), offset)| {
+                    ((TopicName::from(topic.as_str()), Partition(partition)), offset)
+                }));
+                answers
+            }
+        }
+    }
+}
+
+fn unanswered() -> ApiError {
+    ApiError::new(RDKafkaErrorCode::Partial, "the brokers' answer left this out")
+}
+
+fn is_unknown(error: &ApiError) -> bool {
+    matches!(error.code, RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic)
+}
+
+fn is_stale(answer: &Result<Option<i64>, ApiError>) -> bool {
+    answer.as_ref().is_err_and(|error| {
+        matches!(
+            error.code,
+            RDKafkaErrorCode::NoEnt
+                | RDKafkaErrorCode::UnknownPartition
+                | RDKafkaErrorCode::UnknownTopic
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::LeaderNotAvailable
+                | RDKafkaErrorCode::NotLeaderForPartition
+                | RDKafkaErrorCode::FencedLeaderEpoch
+        )
+    })
+}
