@@ -150,7 +150,7 @@ impl Reader {
     fn assign(&mut self, positions: Vec<Position>) {
         let again: Vec<_> = positions.iter().map(|position| position.partition.clone()).collect();
         self.unassign(&again);
-        let starts = positions.iter().map(|Position { partition, offset, epoch }| StartAt {
+        let starts = positions.iter().map(|Position { partition, offset, epoch, .. }| StartAt {
             topic: partition.topic.as_str(),
             partition: partition.partition.0,
             offset: offset.0,
@@ -160,7 +160,7 @@ impl Reader {
             self.emitter.failed(self.attempt, Step::Assign, Failure::Retry(error.to_string()));
             return;
         }
-        for Position { partition, offset, epoch } in positions {
+        for Position { partition, offset, epoch, .. } in positions {
             self.partitions.insert(partition, Reading { next: offset, epoch, run: None });
         }
     }
@@ -273,7 +273,7 @@ impl Reader {
             log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
         if within {
             tracing::warn!(%place, %position, "out of range, yet within the log: reading on from there");
-            self.assign(vec![Position { partition: place.clone(), offset: position, epoch }]);
+            self.assign(vec![Position { partition: place.clone(), offset: position, epoch, stop_before: None }]);
         } else {
             self.stop(place, SourceStop::OutOfRange { position, log_start, log_end });
         }
