@@ -152,6 +152,12 @@ impl Reader {
     fn assign(&mut self, positions: Vec<Position>) {
         let again: Vec<_> = positions.iter().map(|position| position.partition.clone()).collect();
         self.unassign(&again);
+        let (positions, reached): (Vec<_>, Vec<_>) = positions
+            .into_iter()
+            .partition(|position| position.stop_before.is_none_or(|stop| position.offset < stop));
+        for Position { partition, offset, .. } in reached {
+            self.emitter.emit(self.attempt, LaneEvent::Caught(partition, offset));
+        }
         let starts = positions.iter().map(|Position { partition, offset, epoch, .. }| StartAt {
             topic: partition.topic.as_str(),
             partition: partition.partition.0,
@@ -162,8 +168,8 @@ impl Reader {
             self.emitter.failed(self.attempt, Step::Assign, Failure::Retry(error.to_string()));
             return;
         }
-        for Position { partition, offset, epoch, .. } in positions {
-            self.partitions.insert(partition, Reading { next: offset, epoch, run: None });
+        for Position { partition, offset, epoch, stop_before } in positions {
+            self.partitions.insert(partition, Reading { next: offset, epoch, stop_before, run: None });
         }
     }
 
@@ -279,7 +285,8 @@ impl Reader {
             log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
         if within {
             tracing::warn!(%place, %position, "out of range, yet within the log: reading on from there");
-            self.assign(vec![Position { partition: place.clone(), offset: position, epoch, stop_before: None }]);
+            let partition = place.clone();
+            self.assign(vec![Position { partition, offset: position, epoch, stop_before }]);
         } else {
             self.stop(place, SourceStop::OutOfRange { position, log_start, log_end });
         }
