@@ -7,14 +7,16 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaErrorCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use verbatim_core::event::Event;
 use verbatim_core::failure::{Side, Trouble};
 
-/// How long an authentication error explains why nothing is answered: it is repeated with every try.
-const EXPLAINS: Duration = Duration::from_secs(15);
+/// How long an error explains why nothing is answered: librdkafka reports it with every try, but at most
+/// twice a minute.
+const EXPLAINS: Duration = Duration::from_secs(60);
 
 /// How often the same kind of trouble is reported.
 const REPEAT: Duration = Duration::from_secs(5);
@@ -45,6 +47,8 @@ pub(crate) struct Watcher {
     /// Where troubles outside any question are reported, if anybody listens.
     events: Option<UnboundedSender<Event>>,
     seen: Mutex<Seen>,
+    /// Whether no broker has answered since a connection failed.
+    doubtful: AtomicBool,
 }
 
 #[derive(Default)]
@@ -56,7 +60,20 @@ struct Seen {
 
 impl Watcher {
     pub(crate) fn new(side: Side, events: Option<UnboundedSender<Event>>) -> Watcher {
-        Watcher { side, events, seen: Mutex::default() }
+        Watcher { side, events, seen: Mutex::default(), doubtful: AtomicBool::new(true) }
+    }
+
+    /// Whether a broker must be found before anything is asked of it.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubtful.load(Ordering::Relaxed)
+    }
+
+    /// A broker has answered, or a question has failed for want of one.
+    pub(crate) fn doubt(&self, doubtful: bool) {
+        self.doubtful.store(doubtful, Ordering::Relaxed);
+        if !doubtful {
+            *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
+        }
     }
 
     /// What `error`, the outcome of a question, means together with what was seen of the brokers meanwhile.
@@ -75,6 +92,7 @@ impl Watcher {
     }
 
     fn saw(&self, code: RDKafkaErrorCode, reason: &str) {
+        self.doubt(true);
         let error = ApiError::new(code, reason);
         let now = Instant::now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -55,10 +55,20 @@ impl Cluster {
         self.client.client().native_client()
     }
 
-    /// The outcome of a request; after a failure librdkafka's reports of what led to it are read.
-    fn outcome<T>(&self, outcome: Result<T, ApiError>) -> Result<T, ApiError> {
+    /// Makes a request, once a broker is known to answer.
+    fn request<T>(&self, request: impl FnOnce(&NativeClient) -> Result<T, ApiError>) -> Result<T, ApiError> {
+        let watcher = self.client.context();
+        self.serve();
+        if watcher.is_doubtful() {
+            let found = admin::find_broker(self.native(), TIMEOUT);
+            self.serve();
+            found?;
+            watcher.doubt(false);
+        }
+        let outcome = request(self.native());
         if outcome.is_err() {
             self.serve();
+            watcher.doubt(true);
         }
         outcome
     }
@@ -88,10 +98,12 @@ impl Cluster {
     }
 
     pub(crate) fn metadata(&self, topic: Option<&str>) -> Result<Metadata, ApiError> {
-        self.outcome(self.client.fetch_metadata(topic, TIMEOUT).map_err(|error| {
-            let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-            ApiError::new(code, "metadata")
-        }))
+        self.request(|_| {
+            self.client.fetch_metadata(topic, TIMEOUT).map_err(|error| {
+                let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
+                ApiError::new(code, "metadata")
+            })
+        })
     }
 
     fn described(&self, names: &BTreeSet<TopicName>) -> Result<Listing, ApiError> {
@@ -99,7 +111,7 @@ impl Cluster {
         let mut listing = Listing { brokers, ..Listing::default() };
         let names: Vec<&str> = names.iter().map(TopicName::as_str).collect();
         for some in names.chunks(TOPICS_MAX) {
-            for (name, description) in self.outcome(admin::describe_topics(self.native(), some, TIMEOUT))? {
+            for (name, description) in self.request(|client| admin::describe_topics(client, some, TIMEOUT))? {
                 let name = TopicName::from(name.as_str());
                 match description {
                     Ok(topic) => {
@@ -128,7 +140,7 @@ impl Cluster {
         if let Some((_, brokers)) = known.filter(|(at, _)| !anew && at.elapsed() < BROKERS_KNOWN) {
             return Ok(brokers);
         }
-        let cluster = self.outcome(admin::describe_cluster(self.native(), TIMEOUT))?;
+        let cluster = self.request(|client| admin::describe_cluster(client, TIMEOUT))?;
         let mut known = self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some((Instant::now(), cluster.brokers));
         Ok(cluster.brokers)
@@ -141,7 +153,7 @@ impl Cluster {
         let mut configs = BTreeMap::new();
         for some in names.chunks(TOPICS_MAX) {
             let answer = self
-                .outcome(admin::describe_configs(self.native(), some, TIMEOUT))
+                .request(|client| admin::describe_configs(client, some, TIMEOUT))
                 .map_err(|error| self.explain(&error, "DescribeConfigs", &some.join(", ")))?;
             for (name, entries) in answer {
                 let entries = entries.map_err(|error| self.explain(&error, "DescribeConfigs", &name))?;
@@ -169,7 +181,7 @@ impl Cluster {
             })
             .collect();
         let names = topics.iter().map(|topic| topic.name.clone());
-        let outcomes = self.outcome(admin::create_topics(self.native(), &wanted, TIMEOUT));
+        let outcomes = self.request(|client| admin::create_topics(client, &wanted, TIMEOUT));
         self.outcomes(names, outcomes, "Create", |_, error| {
             error.code == RDKafkaErrorCode::TopicAlreadyExists
         })
@@ -177,7 +189,7 @@ impl Cluster {
 
     pub(crate) fn grow(&self, topics: &BTreeMap<TopicName, u32>) -> BTreeMap<TopicName, Result<(), Trouble>> {
         let wanted: Vec<_> = topics.iter().map(|(topic, &total)| (topic.as_str(), total)).collect();
-        let outcomes = self.outcome(admin::create_partitions(self.native(), &wanted, TIMEOUT));
+        let outcomes = self.request(|client| admin::create_partitions(client, &wanted, TIMEOUT));
         self.outcomes(topics.keys().cloned(), outcomes, "Alter", |name, error| {
             // Also the answer to a topic that has that many already, or more; only a look tells.
             error.code == RDKafkaErrorCode::InvalidPartitions && self.has_partitions(name, topics)
@@ -255,7 +267,7 @@ impl Cluster {
         let everywhere = |error: &ApiError| {
             places.iter().map(|place| (place.clone(), Err(error.clone()))).collect::<BTreeMap<_, _>>()
         };
-        match self.outcome(admin::list_offsets(self.native(), &wanted, spec, isolation, TIMEOUT)) {
+        match self.request(|client| admin::list_offsets(client, &wanted, spec, isolation, TIMEOUT)) {
             Err(error) => everywhere(&error),
             Ok(given) => {
                 let mut answers = everywhere(&unanswered());

@@ -1,4 +1,4 @@
-use super::{Answer, Options, ask, elements, text};
+use super::{Answer, Options, ask, elements, error, milliseconds, text};
 use crate::trouble::ApiError;
 use rdkafka::bindings as rk;
 use rdkafka::client::NativeClient;
@@ -36,6 +36,26 @@ fn description(answer: &Answer) -> ClusterDescription {
             brokers: u32::try_from(elements(nodes, count).len()).unwrap_or(u32::MAX),
         }
     }
+}
+
+/// Waits for a broker that answers, whichever.
+///
+/// Unlike an admin request, which waits for one certain broker and, while that one is down, has librdkafka
+/// connect to it over and over without a pause: every change of the broker's state makes the request ask
+/// for the connection again, and that ask sets the reconnection's backoff to nothing (2.12.1,
+/// rd_kafka_admin_common_get_controller and RD_KAFKA_OP_CONNECT).
+pub(crate) fn find_broker(client: &NativeClient, timeout: Duration) -> Result<(), ApiError> {
+    let mut metadata = std::ptr::null();
+    // SAFETY: the client is alive, no topic is named, and what was given is destroyed.
+    let code = unsafe {
+        let none = std::ptr::null_mut();
+        let code = rk::rd_kafka_metadata(client.ptr(), 0, none, &mut metadata, milliseconds(timeout));
+        if !metadata.is_null() {
+            rk::rd_kafka_metadata_destroy(metadata);
+        }
+        code
+    };
+    error(code, "no broker answers".into()).map_or(Ok(()), Err)
 }
 
 /// The cluster id of the last metadata that the client received, without asking.

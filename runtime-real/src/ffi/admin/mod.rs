@@ -10,7 +10,7 @@ mod create;
 mod offsets;
 mod topics;
 
-pub(crate) use cluster::{cluster_id, describe_cluster};
+pub(crate) use cluster::{cluster_id, describe_cluster, find_broker};
 pub(crate) use configs::describe_configs;
 pub(crate) use create::{TopicToCreate, create_partitions, create_topics};
 pub(crate) use offsets::{Isolation, Spec, list_offsets};
