@@ -14,8 +14,13 @@ impl Backoff {
     /// When to try again after one more failure.
     pub fn after_failure(&mut self, now: Instant, limits: &Limits) -> Instant {
         let factor = 1u32 << self.tries.min(16);
-        self.tries += 1;
+        self.count();
         now + limits.retry_min.saturating_mul(factor).min(limits.retry_max)
+    }
+
+    /// One more failure, after which no pause is made.
+    pub fn count(&mut self) {
+        self.tries = self.tries.saturating_add(1);
     }
 
     pub fn reset(&mut self) {
@@ -35,7 +40,7 @@ pub fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     }
 }
 
-/// A question or step that is repeated until it succeeds.
+/// The pause before something is looked at again that only time can change.
 pub const SOON: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

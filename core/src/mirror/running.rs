@@ -297,7 +297,8 @@ impl Running {
             return;
         }
         let displaced = self.lanes.values().filter_map(Lane::displaced).any(|until| until <= now);
-        let stuck = self.unable_at(ctx.flow).is_some_and(|at| at <= now);
+        let stuck = self.unable_at(ctx.flow).is_some_and(|at| at <= now)
+            || self.lanes.values().any(|lane| !lane.is_closed() && lane.keeps_failing());
         if displaced {
             self.leave(ctx, Rejoin::Soon, "another instance has a lane that the group still gives us");
         } else if !able {

@@ -163,7 +163,11 @@ impl Starting {
     fn inspect(&mut self, ctx: &mut Context, answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>) {
         match answer.as_ref().map(|configs| configs.get(&ctx.flow.name.ledger())) {
             Ok(Some(config)) => match check_settings(config) {
-                Ok(()) => self.go_on(Step::Survey),
+                Ok(()) => {
+                    self.go_on(Step::Survey);
+                    // Reading a long ledger is no sign that nobody answers.
+                    self.since = Some(ctx.now.instant);
+                }
                 Err(unsafe_ledger) => ctx.out.end(Exit::Configuration(unsafe_ledger.to_string())),
             },
             Ok(None) => self.failed(ctx, Side::Target, &Trouble::Passing("no such ledger yet".into())),

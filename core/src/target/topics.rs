@@ -154,7 +154,9 @@ impl TargetTopics {
                 Some(record) if record.source_id == source.id => match &record.target {
                     Some(pin) if pin.unfit.is_none() => {
                         let target = know.discovery.target_topic(&pin.topic);
-                        if target.is_some_and(|it| it.id == pin.id && it.partitions < source.partitions) {
+                        let short =
+                            target.is_some_and(|it| it.id == pin.id && it.partitions < source.partitions);
+                        if short && !self.refused.contains_key(topic) {
                             grow.insert(topic.clone(), making);
                         }
                     }

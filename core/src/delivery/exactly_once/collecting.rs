@@ -4,7 +4,7 @@ use super::joining::halt_of;
 use super::{Arrival, Lane, Share, Stage, Transaction};
 use crate::batch::{Acknowledged, Batch, BatchId};
 use crate::command::LaneCommand;
-use crate::event::{Refused, SourceStop};
+use crate::event::{Refused, SourceStop, Step};
 use crate::failure::{Failure, Refusal, Side, Trouble};
 use crate::ledger::{Halt, HaltReason};
 use crate::mirror::{Context, Knowledge};
@@ -34,7 +34,7 @@ impl Lane {
         };
         if batch.first < *next || batch.next <= batch.first {
             let text = format!("records of {} came out of order: {batch:?} at {next}", batch.partition);
-            return self.failed(ctx, crate::event::Step::Assign, Failure::Unknown(text));
+            return self.failed(ctx, Step::Assign, Failure::Unknown(text));
         }
         *next = batch.next;
         self.intake.fetched(batch.bytes);
@@ -112,6 +112,12 @@ impl Lane {
         let Some(base) = self.base(know, &batch.partition) else { return };
         let target =
             TargetPartition { topic: base.target_topic.clone(), partition: batch.partition.partition };
+        // Invariant F, checked again where its breach would become a duplicate.
+        let stands = self.run.parts().get(&batch.partition).map_or(base.next, |part| part.next);
+        if batch.first < stands {
+            let text = format!("records of {} from below {stands}: {batch:?}", batch.partition);
+            return self.failed(ctx, Step::Produce, Failure::Unknown(text));
+        }
         let alone = self.careful.get(&batch.partition).is_some_and(|end| batch.first < *end);
         let command = LaneCommand::Produce { batch: batch.id, target, alone };
         self.run.add(ctx.now.instant, batch);
@@ -164,7 +170,7 @@ impl Lane {
                 return self.abort(ctx, &trouble.to_string());
             }
             Refusal::Collateral(failure) => {
-                return self.failed(ctx, crate::event::Step::Produce, failure);
+                return self.failed(ctx, Step::Produce, failure);
             }
         };
         match record {

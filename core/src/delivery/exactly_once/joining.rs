@@ -147,6 +147,10 @@ impl Lane {
         if !positions.is_empty() {
             ctx.out.lane(self.id, self.attempt, LaneCommand::Assign { positions });
         }
+        if self.run.is_empty() && self.stage == Stage::Mirroring(Transaction::Collecting) {
+            // A preparation that had failed is made good; there is nothing to settle that could say so.
+            self.unable_since = None;
+        }
     }
 
     /// Where to read `partition` from, its share set accordingly.

@@ -39,6 +39,10 @@ use share::Share;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+/// Failures without a settle between them after which an owner leaves the lane to others (S6). With pauses
+/// that double from a tenth of a second to five, about a minute.
+const FAILURES_MAX: u32 = 16;
+
 /// One lane that this instance owns, or owned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
@@ -263,6 +267,11 @@ impl Lane {
 
     pub fn unable_since(&self) -> Option<Instant> {
         self.unable_since
+    }
+
+    /// Whether this lane was taken again and again, each time to fail before anything was settled.
+    pub fn keeps_failing(&self) -> bool {
+        FAILURES_MAX <= self.backoff.tries()
     }
 
     pub fn ledger(&self) -> &LaneLedger {

@@ -9,6 +9,10 @@ use crate::ledger::{Claim, Entry, LaneLedger, Record};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::SourcePartition;
 
+/// Failures without a settle between them after which the next one is followed by a pause: an error that
+/// comes back at once would have the lane read and produce the same records without end.
+const ABORTS_MAX: u32 = 3;
+
 impl Lane {
     pub(super) fn failed(&mut self, ctx: &mut Context, step: Step, failure: Failure) {
         tracing::warn!(lane = %self.id, attempt = %self.attempt, ?step, %failure, "lane step failed");
@@ -18,14 +22,18 @@ impl Lane {
         }
         self.unable_since.get_or_insert(ctx.now.instant);
         match failure {
-            Failure::Fatal(trouble) => self.fatal(ctx, trouble),
+            Failure::Fatal(trouble) => self.fatal(ctx, step, trouble),
             Failure::Fenced(_) => self.read_claims(ctx),
             Failure::Unknown(_) => self.pause(ctx, Retry::Open),
             Failure::Retry(text) | Failure::Abort(text) => match step {
                 Step::Open | Step::Replay | Step::Abort | Step::Assign => self.pause(ctx, Retry::Open),
                 Step::ReadClaims => self.pause(ctx, Retry::ReadClaims),
                 Step::Prepare => self.prepare_again(ctx),
-                Step::Produce | Step::Settle => self.abort(ctx, &text),
+                Step::Produce | Step::Settle if self.backoff.tries() < ABORTS_MAX => {
+                    self.backoff.count();
+                    self.abort(ctx, &text);
+                }
+                Step::Produce | Step::Settle => self.pause(ctx, Retry::Open),
             },
         }
     }
@@ -110,13 +118,14 @@ impl Lane {
         }
     }
 
-    fn fatal(&mut self, ctx: &mut Context, trouble: Trouble) {
+    fn fatal(&mut self, ctx: &mut Context, step: Step, trouble: Trouble) {
+        let side = if step == Step::Assign { Side::Source } else { Side::Target };
         match trouble {
             Trouble::NotAuthorized { .. } | Trouble::Authentication(_) => {
-                ctx.out.end(Exit::NotAuthorized(Side::Target, trouble));
+                ctx.out.end(Exit::NotAuthorized(side, trouble));
             }
             Trouble::Refused(text) => {
-                ctx.out.end(Exit::Configuration(format!("lane {}: the target refuses: {text}", self.id)));
+                ctx.out.end(Exit::Configuration(format!("lane {}: the {side} refuses: {text}", self.id)));
             }
             Trouble::Unreachable(_) | Trouble::Passing(_) => self.pause(ctx, Retry::Open),
         }

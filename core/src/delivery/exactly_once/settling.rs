@@ -43,6 +43,8 @@ impl Lane {
     /// Nothing more joins this run. Topic ids asked for from now on prove what it was read from (H6).
     fn cut(&mut self, ctx: &mut Context, know: &mut Knowledge) {
         let since = ctx.out.asked();
+        // Until it is settled, whatever holds it up.
+        self.unable_since.get_or_insert(ctx.now.instant);
         self.stage = Stage::Mirroring(Transaction::Flushing { since });
         let sources: BTreeSet<TopicName> = self.run.parts().keys().map(|part| part.topic.clone()).collect();
         let targets = self.run.parts().keys().filter_map(|part| self.base(know, part));
@@ -62,6 +64,11 @@ impl Lane {
             Proof::Pending => {}
             Proof::Given => {
                 let records = self.records_to_settle(ctx, know);
+                if records.is_empty() {
+                    // Halts without a place in the ledger: there is no transaction to commit.
+                    self.stage = Stage::Mirroring(Transaction::Collecting);
+                    return;
+                }
                 let encoded = records.iter().map(Record::encode).collect();
                 self.stage = Stage::Mirroring(Transaction::Settling { records });
                 ctx.out.lane(self.id, self.attempt, LaneCommand::Settle { records: encoded });

@@ -96,7 +96,6 @@ impl Lane {
         if self.stage == Stage::Inspecting && know.ledger_guard.is_sound_since(self.taken_after) {
             self.stage = Stage::Mirroring(Transaction::Collecting);
             self.unable_since = None;
-            self.backoff.reset();
             self.join_due = true;
             self.grant(ctx);
         }
