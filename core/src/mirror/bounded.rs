@@ -4,18 +4,21 @@
 use crate::backoff::SOON;
 use crate::command::{Command, Place};
 use crate::config::{Flow, Until};
+use crate::delivery::exactly_once::Lane;
 use crate::event::{Ask, Event, LedgerRecord, TargetEnd};
 use crate::exit::Exit;
-use crate::failure::Trouble;
+use crate::failure::{Side, Trouble};
+use crate::lane::{LaneId, lane_of};
 use crate::ledger::{Entry, Record, TopicRecord, decode};
 use crate::mirror::{Context, Knowledge};
 use crate::time::Instant;
-use kafka_types::{SourceOffset, SourcePartition, TargetPartition, TopicName};
+use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BoundedRun {
     until: Until,
+    started: Instant,
     step: Step,
     next: Option<Instant>,
     ends: BTreeMap<SourcePartition, SourceOffset>,
@@ -24,6 +27,14 @@ pub struct BoundedRun {
     /// Since when all that is left is held back by open source transactions.
     held_since: Option<Instant>,
     done: u64,
+}
+
+/// What a bounded run looks at besides the ledger.
+pub struct Surroundings<'a> {
+    pub know: &'a Knowledge,
+    pub lanes: &'a BTreeMap<LaneId, Lane>,
+    /// Topics that the target will not have.
+    pub refused: &'a BTreeMap<TopicName, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,9 +59,10 @@ struct FlowProgress {
 }
 
 impl BoundedRun {
-    pub fn new(until: Until) -> BoundedRun {
+    pub fn new(until: Until, started: Instant) -> BoundedRun {
         BoundedRun {
             until,
+            started,
             step: Step::Unfixed,
             next: None,
             ends: BTreeMap::new(),
@@ -68,7 +80,8 @@ impl BoundedRun {
         match self.step {
             Step::Unfixed => {
                 self.next = Some(ctx.now.instant + SOON);
-                let partitions: Vec<SourcePartition> = know.discovery.source_partitions().collect();
+                let there = |it: &SourcePartition| !know.discovery.is_deleted(Side::Source, &it.topic);
+                let partitions = know.discovery.source_partitions().filter(there).collect();
                 let at = match self.until {
                     Until::End => Place::HighWatermark,
                     Until::Time(time) => Place::Time(time),
@@ -111,24 +124,19 @@ impl BoundedRun {
     }
 
     /// Takes in an answer to a question of its own; how the run ends, once it is over.
-    pub fn handle(
-        &mut self,
-        ctx: &mut Context,
-        refused: &BTreeMap<TopicName, String>,
-        event: &Event,
-    ) -> Option<Exit> {
+    pub fn handle(&mut self, ctx: &mut Context, around: &Surroundings<'_>, event: &Event) -> Option<Exit> {
         match (&self.step, event) {
             (Step::Fixing(asked), Event::SourceOffsets { ask, answer }) if asked == ask => {
                 self.fixed(ctx, answer);
             }
             (Step::Surveying(asked), Event::Surveyed { ask, answer }) if asked == ask => {
-                return self.surveyed(ctx, refused, answer);
+                return self.surveyed(ctx, around, answer);
             }
             (Step::ProbingSource(asked), Event::SourceOffsets { ask, answer }) if asked == ask => {
                 self.source_probed(ctx, answer);
             }
             (Step::ProbingTarget(asked), Event::TargetEnds { ask, answer }) if asked == ask => {
-                return self.target_probed(ctx, refused, answer);
+                return self.target_probed(ctx, around, answer);
             }
             (Step::NamingTransactions(asked), Event::OpenTransactions { ask, answer }) if asked == ask => {
                 self.step = Step::Over;
@@ -156,7 +164,7 @@ impl BoundedRun {
     fn surveyed(
         &mut self,
         ctx: &mut Context,
-        refused: &BTreeMap<TopicName, String>,
+        around: &Surroundings<'_>,
         answer: &Result<Vec<LedgerRecord>, Trouble>,
     ) -> Option<Exit> {
         self.step = Step::Idle;
@@ -170,9 +178,9 @@ impl BoundedRun {
             }
         }
         self.done = self.ends.iter().map(|(partition, end)| self.flow.done(partition, *end)).sum();
-        let left = self.left(refused);
+        let left = self.left(ctx, around);
         if left.is_empty() {
-            let partitions: Vec<TargetPartition> = self.flow.targets().map(|(target, _)| target).collect();
+            let partitions = self.copies().map(|(target, _)| target).collect();
             let ask = ctx.out.ask();
             self.step = Step::ProbingTarget(ask);
             ctx.out.push(Command::TargetEnds { ask, partitions });
@@ -218,15 +226,13 @@ impl BoundedRun {
     fn target_probed(
         &mut self,
         ctx: &Context,
-        refused: &BTreeMap<TopicName, String>,
+        around: &Surroundings<'_>,
         answer: &BTreeMap<TargetPartition, Result<TargetEnd, Trouble>>,
     ) -> Option<Exit> {
-        let halted = self.halted(refused);
-        // What a halted partition lacks on the target, it has been halted for.
-        let visible = self.flow.targets().all(|(target, entry)| {
+        let halted = self.halted(ctx, around);
+        let visible = self.copies().all(|(target, settled)| {
             let shown = answer.get(&target).and_then(|end| end.as_ref().ok()).map(|end| end.last_stable);
-            let settled = entry.target_end;
-            entry.halted.is_some() || settled.is_none() || settled <= shown
+            Some(settled) <= shown
         });
         if !visible {
             self.step = Step::Idle;
@@ -237,21 +243,51 @@ impl BoundedRun {
         Some(if halted.is_empty() { Exit::Done } else { Exit::Halted(halted) })
     }
 
+    /// The run's target partitions, with what readers must see of them. What a halted one lacks on the target
+    /// is what it halted for.
+    fn copies(&self) -> impl Iterator<Item = (TargetPartition, TargetOffset)> {
+        self.ends.keys().filter_map(|source| {
+            let entry = self.flow.entries.get(source).filter(|entry| entry.halted.is_none())?;
+            let target = TargetPartition { topic: entry.target_topic.clone(), partition: source.partition };
+            Some((target, entry.target_end?))
+        })
+    }
+
     /// Partitions that have neither reached their end nor halted.
-    fn left(&self, refused: &BTreeMap<TopicName, String>) -> BTreeSet<SourcePartition> {
-        let halted = self.halted(refused);
+    fn left(&self, ctx: &Context, around: &Surroundings<'_>) -> BTreeSet<SourcePartition> {
+        let halted = self.halted(ctx, around);
         let left = |(partition, end): &(&SourcePartition, &SourceOffset)| {
             !halted.contains_key(*partition) && !self.flow.has_reached(partition, **end)
         };
         self.ends.iter().filter(left).map(|(partition, _)| partition.clone()).collect()
     }
 
-    fn halted(&self, refused: &BTreeMap<TopicName, String>) -> BTreeMap<SourcePartition, String> {
-        let reason = |partition: &SourcePartition| {
-            let entry = self.flow.entries.get(partition).and_then(|entry| entry.halted.as_ref());
-            entry.map(|halt| halt.to_string()).or_else(|| refused.get(&partition.topic).cloned())
+    fn halted(&self, ctx: &Context, around: &Surroundings<'_>) -> BTreeMap<SourcePartition, String> {
+        let reason = |partition: &SourcePartition, end: SourceOffset| {
+            let entry = self.flow.entries.get(partition);
+            if let Some(halt) = entry.and_then(|entry| entry.halted.as_ref()) {
+                return self.is_present(ctx, around, partition).then(|| halt.to_string());
+            }
+            if self.flow.has_reached(partition, end) {
+                return None;
+            }
+            let gone = entry.is_none() && around.know.discovery.is_deleted(Side::Source, &partition.topic);
+            let gone = gone.then(|| "the source topic was deleted before it was copied".to_string());
+            around.refused.get(&partition.topic).cloned().or(gone)
         };
-        self.ends.keys().filter_map(|partition| Some((partition.clone(), reason(partition)?))).collect()
+        let halted = |(partition, end): (&SourcePartition, &SourceOffset)| {
+            Some((partition.clone(), reason(partition, *end)?))
+        };
+        self.ends.iter().filter_map(halted).collect()
+    }
+
+    /// Whether a halt that the ledger shows is more than the trace of an earlier run, whose cause may be gone:
+    /// the lane's owner says so where that is us, and has had the time to say otherwise where it is not.
+    fn is_present(&self, ctx: &Context, around: &Surroundings<'_>, partition: &SourcePartition) -> bool {
+        match around.lanes.get(&lane_of(partition, ctx.flow.lanes)).filter(|lane| !lane.is_closed()) {
+            Some(lane) => lane.has_halted(partition),
+            None => self.started + ctx.flow.limits.regroup_max <= ctx.now.instant,
+        }
     }
 
     fn pause(&mut self, ctx: &Context) {
@@ -293,13 +329,6 @@ impl FlowProgress {
             return 0;
         };
         position.min(end).distance_from(start)
-    }
-
-    fn targets(&self) -> impl Iterator<Item = (TargetPartition, &Entry)> {
-        self.entries.iter().map(|(source, entry)| {
-            let topic = entry.target_topic.clone();
-            (TargetPartition { topic, partition: source.partition }, entry)
-        })
     }
 }
 

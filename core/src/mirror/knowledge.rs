@@ -15,6 +15,7 @@ pub struct Knowledge {
     pub identity: TopicIdentity,
     pub topic_table: TopicTable,
     pub ledger_guard: LedgerGuard,
-    /// Set when a lane settles; whoever counts progress takes it back.
+    /// Set when something was settled, by a lane here or, in a bounded run, by whomever; whoever counts
+    /// progress takes it back.
     pub settled_something: bool,
 }

@@ -85,12 +85,20 @@ impl Membership {
         }
     }
 
-    /// The group confirms that this member has left.
-    pub fn left(&mut self, ctx: &Context) {
-        if let State::Leaving { again } = self.state {
-            self.releases.clear();
-            self.left_as(ctx, again);
+    /// The group confirms that this member has left, if it was about to.
+    pub fn left(&mut self, ctx: &Context) -> bool {
+        let State::Leaving { again } = self.state else { return false };
+        self.releases.clear();
+        self.left_as(ctx, again);
+        true
+    }
+
+    /// Lanes that are offered again are not awaited by earlier turns any more.
+    pub fn forget_releases(&mut self, ctx: &mut Context, lanes: &[LaneId]) {
+        for release in &mut self.releases {
+            release.lanes.retain(|lane| !lanes.contains(lane));
         }
+        self.release_closed(ctx, |_| false);
     }
 
     /// Joins again when it is time to.

@@ -1,4 +1,4 @@
-use super::bounded::BoundedRun;
+use super::bounded::{BoundedRun, Surroundings};
 use super::membership::{Membership, Rejoin};
 use super::starting::Started;
 use crate::command::{Command, Report};
@@ -39,6 +39,9 @@ struct Stopping {
     deadline: Instant,
     /// How it will have ended once all is given up.
     exit: Exit,
+    /// Whether what is left unsettled is the reason to give instead. A bounded run that has proved its end
+    /// owes nothing for what came after.
+    unless_unsettled: bool,
 }
 
 impl Running {
@@ -59,7 +62,7 @@ impl Running {
             membership: Membership::default(),
             lanes: BTreeMap::new(),
             topics: TargetTopics::default(),
-            bounded: ctx.flow.until.map(BoundedRun::new),
+            bounded: ctx.flow.until.map(|until| BoundedRun::new(until, ctx.now.instant)),
             stopping: None,
             source_seen: ctx.now.instant,
             reported: None,
@@ -72,7 +75,10 @@ impl Running {
 
     pub fn handle(&mut self, ctx: &mut Context, event: Event) {
         self.dispatch(ctx, event);
-        self.poll(ctx);
+        // Once the end is decided nothing more is begun: above all, nothing is committed.
+        if ctx.out.exit().is_none() {
+            self.poll(ctx);
+        }
     }
 
     /// The next moment after `now` at which something becomes due. What was due by `now` has been done.
@@ -90,6 +96,7 @@ impl Running {
             self.unable_at(flow),
             Some(self.doubts_source_at(flow)),
             Some(self.source_seen + flow.limits.unable_max),
+            self.reported.filter(|_| self.know.settled_something).map(|at| at + REPORT_EVERY),
         ];
         machines.into_iter().flatten().chain(lanes).chain(displaced).filter(|at| now < *at).min()
     }
@@ -135,9 +142,12 @@ impl Running {
         {
             return;
         }
-        if let Some(bounded) = &mut self.bounded
-            && let Some(exit) = bounded.handle(ctx, self.topics.refused(), event)
-        {
+        let around = Surroundings { know: &self.know, lanes: &self.lanes, refused: self.topics.refused() };
+        let Some(bounded) = &mut self.bounded else { return };
+        let before = bounded.progress();
+        let exit = bounded.handle(ctx, &around, event);
+        self.know.settled_something |= bounded.progress() != before;
+        if let Some(exit) = exit {
             self.stop(ctx, Some(exit));
         }
     }
@@ -184,12 +194,21 @@ impl Running {
             }
             GroupEvent::Replaced(text) => ctx.out.end(Exit::Replaced(text)),
             GroupEvent::Refused(trouble) => ctx.out.end(Exit::NotAuthorized(Side::Target, trouble)),
-            GroupEvent::Left => self.membership.left(ctx),
+            GroupEvent::Left => {
+                if self.membership.left(ctx) {
+                    // Lanes that were offered or kept until now are no longer ours.
+                    for lane in self.lanes.values_mut() {
+                        lane.lose(ctx);
+                        lane.forget_displacement();
+                    }
+                }
+            }
         }
     }
 
     fn offered(&mut self, ctx: &mut Context, lanes: Vec<LaneId>) {
-        if self.stopping.is_some() {
+        if self.stopping.is_some() || !self.membership.is_member() {
+            // The offer crossed our leaving.
             return;
         }
         if let Some(lane) = lanes.iter().find(|lane| ctx.flow.lanes <= lane.0) {
@@ -199,6 +218,7 @@ impl Running {
                 ctx.flow.lanes
             )));
         }
+        self.membership.forget_releases(ctx, &lanes);
         for id in lanes {
             if id == LaneId::FIRST {
                 self.topics.reset();
@@ -241,12 +261,14 @@ impl Running {
         self.know.discovery.poll(ctx);
         self.know.identity.poll(ctx);
         self.know.ledger_guard.poll(ctx);
-        if let Some(first) = self.lanes.get_mut(&LaneId::FIRST) {
-            self.topics.poll(ctx, &self.know, first);
-        }
         self.share_memory(ctx);
         for lane in self.lanes.values_mut() {
             lane.poll(ctx, &mut self.know);
+        }
+        if let Some(first) = self.lanes.get_mut(&LaneId::FIRST) {
+            self.topics.poll(ctx, &self.know, first);
+            // What it noted there is to be settled.
+            first.poll(ctx, &mut self.know);
         }
         let lanes = &self.lanes;
         let is_closed = |id: LaneId| lanes.get(&id).is_none_or(Lane::is_closed);
@@ -309,6 +331,7 @@ impl Running {
         if self.stopping.is_some() {
             return;
         }
+        let unless_unsettled = exit.is_none();
         let exit = exit.unwrap_or_else(|| match &self.bounded {
             None => Exit::Done,
             Some(bounded) => bounded.stopped_early(ctx.flow),
@@ -319,11 +342,11 @@ impl Running {
         for lane in self.lanes.values_mut() {
             lane.release(settle_by);
         }
-        self.stopping = Some(Stopping { deadline, exit });
+        self.stopping = Some(Stopping { deadline, exit, unless_unsettled });
     }
 
     fn stop_now(&mut self, ctx: &mut Context) {
-        let busy = self.lanes.values().any(|lane| !lane.is_closed());
+        let busy = self.lanes.values().any(|lane| !lane.is_closed() || lane.left_unsettled());
         ctx.out.end(match (busy, &self.bounded) {
             (false, None) => Exit::Done,
             _ => Exit::Unsettled("stopped at once; what was open is aborted".into()),
@@ -331,16 +354,16 @@ impl Running {
     }
 
     fn poll_stopping(&mut self, ctx: &mut Context) {
-        let Some(Stopping { deadline, exit }) = &self.stopping else { return };
+        let Some(Stopping { deadline, exit, unless_unsettled }) = &self.stopping else { return };
         let closed = self.lanes.values().all(Lane::is_closed);
         let late = *deadline <= ctx.now.instant;
         let unsettled = self.lanes.values().any(Lane::left_unsettled) || !closed;
-        if closed && self.membership.is_member() {
+        if closed {
             self.membership.leave(ctx, Rejoin::Never);
         }
         if (closed && self.membership.is_outside()) || late {
             ctx.out.end(match exit {
-                Exit::Done if unsettled => {
+                Exit::Done if *unless_unsettled && unsettled => {
                     Exit::Unsettled("stopped before all that was read was settled".into())
                 }
                 exit => exit.clone(),
@@ -349,7 +372,8 @@ impl Running {
     }
 
     fn report(&mut self, ctx: &mut Context) {
-        let due = self.reported.is_none_or(|at| at + REPORT_EVERY <= ctx.now.instant);
+        let over = ctx.out.exit().is_some();
+        let due = over || self.reported.is_none_or(|at| at + REPORT_EVERY <= ctx.now.instant);
         if !self.know.settled_something || !due {
             return;
         }

@@ -84,6 +84,8 @@ struct Reading {
     /// The next offset to hand out.
     next: SourceOffset,
     epoch: Option<LeaderEpoch>,
+    /// Nothing at or after this offset is wanted.
+    stop_before: Option<SourceOffset>,
     /// What this burst has brought so far.
     run: Option<Run<OwnedMessage>>,
 }
@@ -227,6 +229,10 @@ impl Reader {
             tracing::warn!(%place, %offset, next = %reading.next, "a record came from below the position");
             return None;
         }
+        if let Some(stop) = reading.stop_before.filter(|stop| *stop <= offset) {
+            self.end_at(place, stop);
+            return None;
+        }
         let facts = match facts_of(&message) {
             Ok(facts) => facts,
             Err(why) => {
@@ -267,7 +273,7 @@ impl Reader {
     fn out_of_range(&mut self, place: &SourcePartition) {
         self.hand_out(place);
         let reading = &self.partitions[place];
-        let (position, epoch) = (reading.next, reading.epoch);
+        let (position, epoch, stop_before) = (reading.next, reading.epoch, reading.stop_before);
         let (log_start, log_end) = (self.end_of(place, End::Start), self.end_of(place, End::Latest));
         let within =
             log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
@@ -284,6 +290,13 @@ impl Reader {
         let timeout = Duration::from_secs(3);
         let answer = list_offsets(self.consumer.client(), &partitions, end, Isolation::Uncommitted, timeout);
         answer.ok()?.into_values().next()?.ok().map(SourceOffset)
+    }
+
+    /// The partition has been read up to where it was to be.
+    fn end_at(&mut self, place: &SourcePartition, stop: SourceOffset) {
+        self.hand_out(place);
+        self.unassign(std::slice::from_ref(place));
+        self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), stop));
     }
 
     /// Nothing more of this partition; what came before is handed out first.

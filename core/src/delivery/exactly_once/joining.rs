@@ -43,6 +43,13 @@ impl Lane {
         for partition in wanted {
             self.shares.entry(partition).or_insert(Share::Waiting);
         }
+        for (partition, share) in &mut self.shares {
+            let record = know.topic_table.get(&partition.topic);
+            let fit = record.and_then(|it| it.target.as_ref()).is_some_and(|pin| pin.unfit.is_none());
+            if fit && matches!(share, Share::Halted(Halt { reason: HaltReason::Unfit, .. })) {
+                *share = Share::Waiting;
+            }
+        }
         let waiting: Vec<SourcePartition> = self
             .shares
             .iter()
@@ -144,6 +151,10 @@ impl Lane {
 
     /// Where to read `partition` from, its share set accordingly.
     pub(super) fn start_reading(&mut self, partition: &SourcePartition, base: &Entry) -> Position {
+        if base.halted.is_some() || self.halts.contains_key(partition) {
+            // Whatever halted it before is over, until it shows again.
+            self.halts.insert(partition.clone(), None);
+        }
         self.shares.insert(partition.clone(), Share::Reading { next: base.next });
         let stop_before = self.poison.get(partition).and_then(|halt| halt.offset);
         Position { partition: partition.clone(), offset: base.next, epoch: base.epoch, stop_before }
@@ -365,11 +376,7 @@ impl Lane {
         if let Some(Share::Reading { .. }) = self.shares.get(partition) {
             self.unassign(ctx, partition);
         }
-        let entry = self.ledger.entries.get(partition);
-        let known = entry.and_then(|entry| entry.halted.as_ref());
-        if known.is_none_or(|known| (known.reason, known.offset) != (halt.reason, halt.offset)) {
-            self.halts.insert(partition.clone(), halt.clone());
-        }
+        self.halts.insert(partition.clone(), Some(halt.clone()));
         self.shares.insert(partition.clone(), Share::Halted(halt));
     }
 

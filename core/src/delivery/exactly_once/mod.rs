@@ -72,8 +72,8 @@ pub struct Lane {
     careful: BTreeMap<SourcePartition, SourceOffset>,
     /// Records that were refused alone: their partitions are read up to them, then halt.
     poison: BTreeMap<SourcePartition, Halt>,
-    /// Halts that the ledger does not show yet.
-    halts: BTreeMap<SourcePartition, Halt>,
+    /// Halts that the ledger does not show yet; absent ones for partitions that it still shows as halted.
+    halts: BTreeMap<SourcePartition, Option<Halt>>,
     /// Lane 0: topic records that the ledger does not hold yet.
     notes: Vec<Record>,
     settled: Settled,
@@ -168,7 +168,12 @@ impl Lane {
 
     /// Hands in what happened in this lane.
     pub fn handle(&mut self, ctx: &mut Context, know: &mut Knowledge, attempt: Attempt, event: LaneEvent) {
-        if attempt != self.attempt {
+        let expected = match self.stage {
+            Stage::Closing => event == LaneEvent::Closed,
+            Stage::Closed => false,
+            _ => true,
+        };
+        if attempt != self.attempt || !expected {
             return;
         }
         match event {
@@ -190,6 +195,9 @@ impl Lane {
 
     /// Does what has become due or possible.
     pub fn poll(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        if ctx.out.exit().is_some() {
+            return;
+        }
         self.poll_timers(ctx);
         self.poll_inspection(ctx, know);
         self.join(ctx, know);
@@ -263,6 +271,11 @@ impl Lane {
 
     pub fn totals(&self) -> Settled {
         self.settled
+    }
+
+    /// Whether this partition stands still.
+    pub fn has_halted(&self, partition: &SourcePartition) -> bool {
+        matches!(self.shares.get(partition), Some(Share::Halted(_)))
     }
 
     /// The partitions that stand still, with the reason.

@@ -139,7 +139,7 @@ impl Lane {
                 match record {
                     Record::Topic(..) | Record::FlowStart(_) => self.notes.push(record),
                     Record::Entry(partition, Entry { halted: Some(halt), .. }) => {
-                        self.halts.insert(partition, halt);
+                        self.halts.entry(partition).or_insert(Some(halt));
                     }
                     Record::Entry(..) | Record::Claim(_) => {}
                 }

@@ -8,10 +8,13 @@ use crate::time::Instant;
 impl Lane {
     /// The lane goes to somebody else, or the mirror ends: settle by `deadline`, or leave it unsettled.
     pub fn release(&mut self, deadline: Instant) {
-        if !self.is_closed() {
-            let before = self.leaving.unwrap_or(deadline);
-            self.leaving = Some(before.min(deadline));
+        if self.is_closed() {
+            // What became of it then has long been somebody else's to settle.
+            self.left_unsettled = false;
+            return;
         }
+        let before = self.leaving.unwrap_or(deadline);
+        self.leaving = Some(before.min(deadline));
     }
 
     /// The lane is somebody else's already: nothing of ours may be committed any more.
@@ -47,19 +50,21 @@ impl Lane {
         if matches!(self.stage, Stage::Closing | Stage::Closed) {
             return;
         }
-        self.left_unsettled = match self.stage {
+        let open = match self.stage {
             Stage::Aborting | Stage::Pausing { .. } | Stage::ReadingClaims => true,
             Stage::Mirroring(_) => !self.run.is_empty(),
             Stage::Opening | Stage::Claiming | Stage::Replaying { .. } | Stage::Inspecting => {
                 0 < self.backoff.tries()
             }
-            Stage::Closing | Stage::Closed => self.left_unsettled,
+            Stage::Closing | Stage::Closed => false,
         };
+        // A lane that was lost is somebody else's to settle.
+        self.left_unsettled = open && self.leaving.is_some();
         if self.left_unsettled {
             tracing::warn!(lane = %self.id, "lane given up unsettled; its next owner goes on from the ledger");
         }
         self.attempt = self.attempt.next();
-        self.drop_run();
+        self.forget_progress();
         self.notes.clear();
         self.stage = Stage::Closing;
         ctx.out.lane(self.id, self.attempt, LaneCommand::Close);

@@ -87,6 +87,10 @@ impl Lane {
                 if passed {
                     self.careful.remove(partition);
                 }
+                if entry.halted.is_some() && matches!(self.shares.get(partition), Some(Share::Reading { .. }))
+                {
+                    self.halts.insert(partition.clone(), None);
+                }
             }
             self.ledger.apply(record);
         }
@@ -149,7 +153,7 @@ impl Lane {
         let halted: BTreeSet<SourcePartition> = self.halts.keys().cloned().collect();
         let partitions: BTreeSet<SourcePartition> = self.run.parts().keys().cloned().chain(halted).collect();
         for partition in partitions {
-            let halt = self.halts.remove(&partition);
+            let halt = self.halts.remove(&partition).flatten();
             // Without a topic record there is no entry to write; the halt stands in the log.
             let Some(base) = self.base(know, &partition) else { continue };
             let mut entry = match self.run.parts().get(&partition) {

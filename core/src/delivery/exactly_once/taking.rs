@@ -106,8 +106,8 @@ impl Lane {
         claim.incarnation == ctx.flow.incarnation && claim.attempt == self.attempt
     }
 
-    /// All but what the ledger holds, and what must still be written there.
-    fn forget_progress(&mut self) {
+    /// All that was read from the ledger or came of it.
+    pub(super) fn forget_progress(&mut self) {
         self.drop_run();
         self.shares.clear();
         self.suspects.clear();
