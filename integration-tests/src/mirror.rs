@@ -17,6 +17,10 @@ const POLL: Duration = Duration::from_millis(20);
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        // For those who test a binary that is built already, a release for instance.
+        if let Some(path) = std::env::var_os("VERBATIM_BINARY") {
+            return path.into();
+        }
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace above this crate");
         // The whole workspace is named so that dependencies get the features they have in `cargo test
         // --workspace`: with others they would all be compiled again.
