@@ -6,6 +6,7 @@
 
 mod assigned_consumer;
 mod client;
+mod end_txns;
 mod error;
 mod list_offsets;
 mod message;
