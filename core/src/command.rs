@@ -72,7 +72,7 @@ pub struct NewTopic {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LaneCommand {
     /// Abandon whatever an earlier attempt of this lane left, make a producer under the lane's transactional
-    /// id and initialise it -> `Opened` or `Failed(Open, _)`.
+    /// id and initialise it -> `Opened` or `Failed(Open, _)`. Leaves the lane without partitions and credit.
     Open,
     /// Read the lane's ledger partition from its beginning, read_committed, until the record at `until` has
     /// been read -> `Replayed`. No end of partition and no watermark counts as the end (H2).
@@ -84,18 +84,20 @@ pub enum LaneCommand {
     Prepare { targets: BTreeMap<TargetPartition, PrepareFrom> },
     /// Read these source partitions too, from these positions.
     Assign { positions: Vec<Position> },
-    /// Drop all batches and partitions of older attempts, then read these source partitions.
+    /// Drop all batches and partitions of older attempts and all credit, then read these source partitions.
     Rewind { positions: Vec<Position> },
     /// Stop reading these source partitions and drop their batches that were not produced.
     Unassign { partitions: Vec<SourcePartition> },
-    /// The lane may bring this many more bytes of records than it was allowed so far.
+    /// The lane may bring this many more bytes of records than it was allowed so far. What `Fetched` brought
+    /// beyond its credit is owed, and this pays it first.
     Credit { bytes: u64 },
     /// Begin a transaction if none is open and produce the batch's records to `target`
     /// -> `Acked`. `alone`: each record in a request of its own, stopping at the first refused.
     Produce { batch: BatchId, target: TargetPartition, alone: bool },
     /// Produce ledger records, await their acknowledgement, then commit -> `Settled` or `Failed(Settle, _)`.
     Settle { records: Vec<NewLedgerRecord> },
-    /// Abort the open transaction and purge what is in flight -> `Aborted` or `Failed(Abort, _)`.
+    /// Abort the open transaction, if one is open, and purge what is in flight -> `Aborted` or
+    /// `Failed(Abort, _)`.
     Abort,
     /// Abandon producer and consumer, drop all batches -> `Closed`.
     Close,
@@ -117,6 +119,9 @@ pub struct Position {
     pub partition: SourcePartition,
     pub offset: SourceOffset,
     pub epoch: Option<LeaderEpoch>,
+    /// Bring no record at or after this offset: once all before it are brought, report `Caught` there and
+    /// read on no further.
+    pub stop_before: Option<SourceOffset>,
 }
 
 /// A record to append to the lane's ledger partition.

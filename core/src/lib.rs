@@ -5,18 +5,23 @@
 //! [`Mirror`] and the Mirror's commands back to it. Nothing here waits, reads a clock, starts a thread or
 //! draws a random number.
 
+mod backoff;
 pub mod batch;
 pub mod command;
 pub mod config;
+mod delivery;
 pub mod digest;
 mod drive;
 pub mod event;
 pub mod exit;
 pub mod failure;
+mod identity;
 pub mod lane;
 pub mod ledger;
 pub mod mirror;
 pub mod route;
+mod source;
+mod target;
 pub mod time;
 pub mod world;
 

@@ -15,12 +15,14 @@ mod group;
 mod lane;
 mod lanes;
 mod open_transactions;
+mod property;
 mod reader;
 mod reading;
 mod settings;
 mod trouble;
 mod world;
 
+pub use property::{BadProperty, check_property};
 pub use reader::{Ends, Reader};
 pub use reading::{ReadError, RecordView, Span};
 pub use settings::Settings;

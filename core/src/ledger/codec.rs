@@ -155,7 +155,12 @@ mod tests {
         let terms = Terms::new(8, "source-id", "target-id", "{topic}".into());
         read_back(Record::Claim(Claim { incarnation: "a-1".into(), attempt: Attempt(3), terms }));
         read_back(Record::FlowStart(FlowStart { at: Timestamp(5) }));
-        let target = TargetPin { topic: "dc1.orders".into(), id: TopicId(8), ends: vec![TargetOffset(9)] };
+        let target = TargetPin {
+            topic: "dc1.orders".into(),
+            id: TopicId(8),
+            ends: vec![TargetOffset(9)],
+            unfit: None,
+        };
         read_back(Record::Topic(
             "orders".into(),
             TopicRecord { source_id: TopicId(7), starts: vec![SourceOffset(3)], target: Some(target) },

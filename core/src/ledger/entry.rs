@@ -38,6 +38,35 @@ pub struct Entry {
     pub halted: Option<Halt>,
 }
 
+impl Entry {
+    /// What the first entry of a partition builds on.
+    pub fn first(
+        start: SourceOffset,
+        source_id: TopicId,
+        target_topic: TopicName,
+        target_id: TopicId,
+        target_start: TargetOffset,
+    ) -> Entry {
+        Entry {
+            next: start,
+            epoch: None,
+            start,
+            source_id,
+            target_topic,
+            target_id,
+            target_start,
+            run: None,
+            target_end: Some(target_start),
+            records: 0,
+            bytes: 0,
+            digest: Digest::EMPTY,
+            timestamp: None,
+            settled_at: Timestamp(0),
+            halted: None,
+        }
+    }
+}
+
 /// Source and target offsets of the records that one transaction copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunOffsets {

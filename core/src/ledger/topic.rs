@@ -28,6 +28,8 @@ pub struct TargetPin {
     pub id: TopicId,
     /// The end of each partition at that moment: what lies below is not the mirror's.
     pub ends: Vec<TargetOffset>,
+    /// Why the topic cannot hold copies, if it cannot: all its partitions halt.
+    pub unfit: Option<String>,
 }
 
 impl TopicRecord {

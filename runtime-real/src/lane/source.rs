@@ -84,6 +84,8 @@ struct Reading {
     /// The next offset to hand out.
     next: SourceOffset,
     epoch: Option<LeaderEpoch>,
+    /// Nothing at or after this offset is wanted.
+    stop_before: Option<SourceOffset>,
     /// What this burst has brought so far.
     run: Option<Run<OwnedMessage>>,
 }
@@ -150,7 +152,13 @@ impl Reader {
     fn assign(&mut self, positions: Vec<Position>) {
         let again: Vec<_> = positions.iter().map(|position| position.partition.clone()).collect();
         self.unassign(&again);
-        let starts = positions.iter().map(|Position { partition, offset, epoch }| StartAt {
+        let (positions, reached): (Vec<_>, Vec<_>) = positions
+            .into_iter()
+            .partition(|position| position.stop_before.is_none_or(|stop| position.offset < stop));
+        for Position { partition, offset, .. } in reached {
+            self.emitter.emit(self.attempt, LaneEvent::Caught(partition, offset));
+        }
+        let starts = positions.iter().map(|Position { partition, offset, epoch, .. }| StartAt {
             topic: partition.topic.as_str(),
             partition: partition.partition.0,
             offset: offset.0,
@@ -160,8 +168,8 @@ impl Reader {
             self.emitter.failed(self.attempt, Step::Assign, Failure::Retry(error.to_string()));
             return;
         }
-        for Position { partition, offset, epoch } in positions {
-            self.partitions.insert(partition, Reading { next: offset, epoch, run: None });
+        for Position { partition, offset, epoch, stop_before } in positions {
+            self.partitions.insert(partition, Reading { next: offset, epoch, stop_before, run: None });
         }
     }
 
@@ -227,6 +235,10 @@ impl Reader {
             tracing::warn!(%place, %offset, next = %reading.next, "a record came from below the position");
             return None;
         }
+        if let Some(stop) = reading.stop_before.filter(|stop| *stop <= offset) {
+            self.end_at(place, stop);
+            return None;
+        }
         let facts = match facts_of(&message) {
             Ok(facts) => facts,
             Err(why) => {
@@ -267,13 +279,14 @@ impl Reader {
     fn out_of_range(&mut self, place: &SourcePartition) {
         self.hand_out(place);
         let reading = &self.partitions[place];
-        let (position, epoch) = (reading.next, reading.epoch);
+        let (position, epoch, stop_before) = (reading.next, reading.epoch, reading.stop_before);
         let (log_start, log_end) = (self.end_of(place, End::Start), self.end_of(place, End::Latest));
         let within =
             log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
         if within {
             tracing::warn!(%place, %position, "out of range, yet within the log: reading on from there");
-            self.assign(vec![Position { partition: place.clone(), offset: position, epoch }]);
+            let partition = place.clone();
+            self.assign(vec![Position { partition, offset: position, epoch, stop_before }]);
         } else {
             self.stop(place, SourceStop::OutOfRange { position, log_start, log_end });
         }
@@ -284,6 +297,13 @@ impl Reader {
         let timeout = Duration::from_secs(3);
         let answer = list_offsets(self.consumer.client(), &partitions, end, Isolation::Uncommitted, timeout);
         answer.ok()?.into_values().next()?.ok().map(SourceOffset)
+    }
+
+    /// The partition has been read up to where it was to be.
+    fn end_at(&mut self, place: &SourcePartition, stop: SourceOffset) {
+        self.hand_out(place);
+        self.unassign(std::slice::from_ref(place));
+        self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), stop));
     }
 
     /// Nothing more of this partition; what came before is handed out first.
