@@ -68,6 +68,11 @@ impl Watcher {
         self.doubtful.load(Ordering::Relaxed)
     }
 
+    /// Whether the brokers refuse who we are, so that waiting for one is of no use.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).authentication.is_some()
+    }
+
     /// A broker has answered, or a question has failed for want of one.
     pub(crate) fn doubt(&self, doubtful: bool) {
         self.doubtful.store(doubtful, Ordering::Relaxed);

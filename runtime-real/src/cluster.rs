@@ -20,6 +20,9 @@ use verbatim_core::failure::{Side, Trouble};
 
 const TIMEOUT: Duration = Duration::from_millis(REQUEST_MS as u64);
 
+/// How long a broker is waited for at a time; in between, librdkafka's reports are read.
+const SLICE: Duration = Duration::from_millis(500);
+
 /// How long the number of brokers is taken from an earlier answer, so that a description of named topics is
 /// one request.
 const BROKERS_KNOWN: Duration = Duration::from_secs(30);
@@ -60,9 +63,7 @@ impl Cluster {
         let watcher = self.client.context();
         self.serve();
         if watcher.is_doubtful() {
-            let found = admin::find_broker(self.native(), TIMEOUT);
-            self.serve();
-            found?;
+            self.find_broker()?;
             watcher.doubt(false);
         }
         let outcome = request(self.native());
@@ -71,6 +72,19 @@ impl Cluster {
             watcher.doubt(true);
         }
         outcome
+    }
+
+    /// Waits for any broker, and no longer than until it is told why none will do.
+    fn find_broker(&self) -> Result<(), ApiError> {
+        let since = Instant::now();
+        loop {
+            let Err(error) = admin::find_broker(self.native(), SLICE) else { return Ok(()) };
+            self.serve();
+            let is_hopeless = self.client.context().is_refused() || TIMEOUT <= since.elapsed();
+            if is_hopeless {
+                return Err(error);
+            }
+        }
     }
 
     /// What `error` means, with all that librdkafka said about the brokers.
@@ -146,7 +160,8 @@ impl Cluster {
         Ok(cluster.brokers)
     }
 
-    /// Effective configurations. The first topic that cannot be described fails all.
+    /// Effective configurations. A topic that is not there, or has no answer just now, is left out; one that
+    /// may not be described fails all, since nothing else would tell.
     pub(crate) fn configs(&self, topics: &[TopicName]) -> Result<BTreeMap<TopicName, TopicConfig>, Trouble> {
         let names: BTreeSet<&str> = topics.iter().map(TopicName::as_str).collect();
         let names: Vec<&str> = names.into_iter().collect();
@@ -156,7 +171,14 @@ impl Cluster {
                 .request(|client| admin::describe_configs(client, some, TIMEOUT))
                 .map_err(|error| self.explain(&error, "DescribeConfigs", &some.join(", ")))?;
             for (name, entries) in answer {
-                let entries = entries.map_err(|error| self.explain(&error, "DescribeConfigs", &name))?;
+                let entries = match entries.map_err(|error| self.explain(&error, "DescribeConfigs", &name)) {
+                    Ok(entries) => entries,
+                    Err(Trouble::Passing(why)) => {
+                        tracing::debug!(topic = name, why, "a configuration is left out");
+                        continue;
+                    }
+                    Err(trouble) => return Err(trouble),
+                };
                 let config = entries
                     .into_iter()
                     .filter_map(|entry| {
@@ -234,24 +256,51 @@ impl Cluster {
         spec: Spec,
         isolation: Isolation,
     ) -> BTreeMap<Place, Result<Option<i64>, Trouble>> {
-        let mut answers = self.list_offsets(places, spec, isolation);
+        let answers = self.list_offsets(places, spec, isolation);
         let stale: BTreeSet<Place> =
             answers.iter().filter(|(_, answer)| is_stale(answer)).map(|(place, _)| place.clone()).collect();
+        let mut told = self.told(answers);
         if !stale.is_empty() {
-            // librdkafka takes leaders from what it knows already, and counts what it does not know as absent.
-            let names = stale.iter().map(|(topic, _)| topic.clone()).collect();
-            match self.described(&names) {
-                Ok(_) => answers.extend(self.list_offsets(&stale, spec, isolation)),
-                Err(error) => answers.extend(stale.into_iter().map(|place| (place, Err(error.clone())))),
-            }
+            told.extend(self.offsets_anew(stale, spec, isolation));
         }
-        answers
-            .into_iter()
-            .map(|(place, answer)| {
-                let answer = answer.map_err(|error| self.explain(&error, "Describe", place.0.as_str()));
-                (place, answer)
-            })
-            .collect()
+        told
+    }
+
+    /// librdkafka takes leaders from what it knows already, and counts what it does not know as absent. So what
+    /// it could not find is described, and asked for once more where it exists.
+    fn offsets_anew(
+        &self,
+        stale: BTreeSet<Place>,
+        spec: Spec,
+        isolation: Isolation,
+    ) -> BTreeMap<Place, Result<Option<i64>, Trouble>> {
+        let names = stale.iter().map(|(topic, _)| topic.clone()).collect();
+        let listing = match self.described(&names) {
+            Ok(listing) => listing,
+            Err(error) => {
+                return self.told(stale.into_iter().map(|place| (place, Err(error.clone()))).collect());
+            }
+        };
+        let (present, absent): (BTreeSet<Place>, BTreeSet<Place>) =
+            stale.into_iter().partition(|(topic, _)| listing.topics.contains_key(topic));
+        let mut told = self.told(self.list_offsets(&present, spec, isolation));
+        told.extend(absent.into_iter().map(|place| {
+            let unknown = || Trouble::Passing(format!("the cluster knows no topic {}", place.0));
+            let trouble = listing.trouble.get(&place.0).cloned().unwrap_or_else(unknown);
+            (place, Err(trouble))
+        }));
+        told
+    }
+
+    fn told(
+        &self,
+        answers: BTreeMap<Place, Result<Option<i64>, ApiError>>,
+    ) -> BTreeMap<Place, Result<Option<i64>, Trouble>> {
+        let tell = |(place, answer): (Place, Result<Option<i64>, ApiError>)| {
+            let answer = answer.map_err(|error| self.explain(&error, "Describe", place.0.as_str()));
+            (place, answer)
+        };
+        answers.into_iter().map(tell).collect()
     }
 
     fn list_offsets(

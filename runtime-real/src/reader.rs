@@ -60,7 +60,8 @@ impl Reader {
         self.cluster(side).listing(topics)
     }
 
-    /// Effective configurations; the first topic that cannot be described fails all.
+    /// Effective configurations. Topics that are not there are left out; one that may not be described fails
+    /// all.
     pub fn configs(
         &self,
         side: Side,
@@ -179,6 +180,19 @@ impl Reader {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             idle.entry(side).or_default().push(consumer);
         }
-        outcome
+        outcome.map_err(|error| self.explained(side, error))
+    }
+
+    /// librdkafka does not say that a topic is absent or forbidden: it only brings nothing.
+    fn explained(&self, side: Side, error: ReadError) -> ReadError {
+        let ReadError::Short { topic, .. } = &error else { return error };
+        match self.describe(side, &Topics::Named(vec![topic.clone()])) {
+            Err(trouble) => ReadError::Trouble(trouble),
+            Ok(mut listing) => match listing.trouble.remove(topic) {
+                Some(trouble) => ReadError::Trouble(trouble),
+                None if listing.topics.contains_key(topic) => error,
+                None => ReadError::Trouble(Trouble::Passing(format!("the cluster knows no topic {topic}"))),
+            },
+        }
     }
 }
