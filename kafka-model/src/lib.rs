@@ -28,6 +28,8 @@ mod ids;
 mod log;
 mod partition;
 mod producer_state;
+#[cfg(test)]
+mod properties;
 mod timer;
 mod topics;
 pub mod transaction;

@@ -25,6 +25,9 @@ pub(crate) struct Replica {
     /// An administrator's fault: it does not fetch.
     pub(crate) is_stalled: bool,
     pub(crate) caught_up_at: Millis,
+    /// The leader epoch of its last fetch. A leader knows what a follower has only from a fetch of its own
+    /// epoch.
+    fetched_epoch: Option<LeaderEpoch>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +57,7 @@ impl Partition {
             diverged: Vec::new(),
             is_stalled: false,
             caught_up_at: now,
+            fetched_epoch: Some(LeaderEpoch(0)),
         };
         let mut log = PartitionLog::new();
         log.epochs.assign(LeaderEpoch(0), 0);
@@ -96,7 +100,13 @@ impl Partition {
     /// The leader's high watermark follows the slowest in-sync replica, but stands while too few are in sync
     /// (Partition.maybeIncrementLeaderHW). Answers whether it moved.
     pub(crate) fn advance_high_watermark(&mut self, config: &TopicConfig) -> bool {
-        if self.leader.is_none() || self.is_under_min_in_sync(config) {
+        let is_unknown = |replica: &Replica| {
+            Some(replica.broker) != self.leader
+                && self.in_sync.contains(&replica.broker)
+                && replica.fetched_epoch != Some(self.leader_epoch)
+        };
+        if self.leader.is_none() || self.is_under_min_in_sync(config) || self.replicas.iter().any(is_unknown)
+        {
             return false;
         }
         let reached = self.replicated_offset();
@@ -125,6 +135,7 @@ impl Partition {
             replica.end_offset = end_offset;
             replica.high_watermark = high_watermark;
             replica.caught_up_at = now;
+            replica.fetched_epoch = Some(self.leader_epoch);
             self.in_sync.insert(replica.broker);
         }
         self.advance_high_watermark(config)
@@ -140,6 +151,7 @@ impl Partition {
                     && (replica.end_offset < self.log.end_offset()
                         || replica.high_watermark < self.high_watermark
                         || !replica.diverged.is_empty()
+                        || replica.fetched_epoch != Some(self.leader_epoch)
                         || !self.in_sync.contains(&replica.broker))
             })
     }

@@ -15,8 +15,11 @@ use std::sync::Arc;
 /// What the cleaner knows of transactions while it walks up the log.
 struct TransactionsSeen {
     aborted_ahead: VecDeque<AbortedTransaction>,
-    /// Whether data of the aborted transaction was met in this walk.
-    open_aborted: BTreeMap<ProducerId, bool>,
+    /// With whether data of the aborted transaction was met in this walk.
+    open_aborted: BTreeMap<ProducerId, (AbortedTransaction, bool)>,
+    /// Aborted transactions of which there was data. A reader need not know the others any more, and must not:
+    /// it would leave out the records of the producer's next transaction once the marker is gone too.
+    still_aborted: VecDeque<AbortedTransaction>,
     open_committed: BTreeSet<ProducerId>,
 }
 
@@ -24,7 +27,7 @@ impl TransactionsSeen {
     fn advance_to(&mut self, offset: Offset) {
         while self.aborted_ahead.front().is_some_and(|aborted| aborted.first_offset <= offset) {
             if let Some(aborted) = self.aborted_ahead.pop_front() {
-                self.open_aborted.entry(aborted.producer_id).or_insert(false);
+                self.open_aborted.entry(aborted.producer_id).or_insert((aborted, false));
             }
         }
     }
@@ -33,10 +36,16 @@ impl TransactionsSeen {
     fn is_discarded(&mut self, batch: &RecordBatch) -> bool {
         self.advance_to(batch.last_offset());
         match batch.marker.map(|marker| marker.result) {
-            Some(TransactionResult::Abort) => self.open_aborted.remove(&batch.producer_id) != Some(true),
+            Some(TransactionResult::Abort) => match self.open_aborted.remove(&batch.producer_id) {
+                Some((aborted, true)) => {
+                    self.still_aborted.push_back(aborted);
+                    false
+                }
+                Some((_, false)) | None => true,
+            },
             Some(TransactionResult::Commit) => !self.open_committed.remove(&batch.producer_id),
             None if batch.is_transactional => match self.open_aborted.get_mut(&batch.producer_id) {
-                Some(has_data) => {
+                Some((_, has_data)) => {
                     *has_data = true;
                     true
                 }
@@ -88,6 +97,8 @@ impl PartitionLog {
             kept.extend(rewritten);
         }
         self.batches = kept;
+        let above = self.aborted.iter().copied().filter(|aborted| until <= aborted.last_offset);
+        self.aborted = seen.still_aborted.into_iter().chain(above).collect();
         self.clean_until = self.clean_until.max(until);
         changed
     }
@@ -98,6 +109,7 @@ impl PartitionLog {
         TransactionsSeen {
             aborted_ahead: aborted_ahead.into(),
             open_aborted: BTreeMap::new(),
+            still_aborted: VecDeque::new(),
             open_committed: BTreeSet::new(),
         }
     }

@@ -92,6 +92,12 @@ impl PartitionLog {
         self.batches.range(first..)
     }
 
+    /// Whether the record at `offset` is a marker of this producer.
+    pub fn has_marker_at(&self, offset: Offset, producer_id: ProducerId) -> bool {
+        let batch = self.batches_from(offset).next();
+        batch.is_some_and(|it| it.base_offset == offset && it.is_control() && it.producer_id == producer_id)
+    }
+
     /// The end of what may be read as stable: the first offset of an open transaction, or the high watermark
     /// (UnifiedLog.fetchLastStableOffsetMetadata).
     pub fn last_stable_offset(&self, high_watermark: Offset) -> Offset {

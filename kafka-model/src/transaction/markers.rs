@@ -65,6 +65,10 @@ impl Cluster {
         marker: EndMarker,
     ) -> Written {
         if tp.topic.as_str() == GROUP_OFFSETS_TOPIC {
+            let slot = self.coordinators.group_slot_at(tp.partition.0);
+            if !slot.and_then(|slot| slot.broker).is_some_and(|broker| self.brokers.is_alive(broker)) {
+                return Written::NotYet;
+            }
             self.end_offset_transaction(tp.partition.0, producer_id, epoch, marker.result);
             self.note_marker(id, tp);
             return Written::Done;
@@ -131,16 +135,13 @@ impl Cluster {
         let now = self.now;
         let Some(partition) = self.topics.partition_mut(tp) else { return };
         for (id, offset) in std::mem::take(&mut partition.waiting_markers) {
-            let is_kept = offset < partition.log.end_offset();
-            if let Some(progress) =
-                self.transactions.by_id.get_mut(&id).and_then(|transaction| transaction.markers.get_mut(tp))
-            {
-                if is_kept {
-                    partition.waiting_markers.insert(id, offset);
-                } else {
-                    *progress = MarkerProgress::Due(now);
-                    self.timers.set_no_later(Timer::Markers(id), now);
-                }
+            let Some(transaction) = self.transactions.by_id.get_mut(&id) else { continue };
+            let Some(progress) = transaction.markers.get_mut(tp) else { continue };
+            if partition.log.has_marker_at(offset, transaction.producer_id) {
+                partition.waiting_markers.insert(id, offset);
+            } else {
+                *progress = MarkerProgress::Due(now);
+                self.timers.set_no_later(Timer::Markers(id), now);
             }
         }
     }

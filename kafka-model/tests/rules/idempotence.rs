@@ -18,7 +18,11 @@ fn check(steps: &[((i16, i32, usize), (ErrorCode, i64))]) {
 
 #[test]
 fn rule_4_1_same_epoch_goes_on_at_last_plus_one() {
-    check(&[((0, 0, 3), (NoError, 0)), ((0, 3, 2), (NoError, 3)), ((0, 6, 1), (OutOfOrderSequenceNumber, -1))]);
+    check(&[
+        ((0, 0, 3), (NoError, 0)),
+        ((0, 3, 2), (NoError, 3)),
+        ((0, 6, 1), (OutOfOrderSequenceNumber, -1)),
+    ]);
 }
 
 #[test]
@@ -234,10 +238,7 @@ fn rule_4_1_response_lost_after_the_append() {
     bench.take(replies);
     assert_eq!(bench.append(sequenced((7, 0), 0, 1)), (NoError, 0), "the retry is recognised");
 
-    let mut bench = Bench::with(
-        ClusterConfig { replication_delay_ms: 40, ..ClusterConfig::default() },
-        &[],
-    );
+    let mut bench = Bench::with(ClusterConfig { replication_delay_ms: 40, ..ClusterConfig::default() }, &[]);
     let pending = bench.send_produce(&t, sequenced((7, 0), 0, 1), ACKS_ALL);
     let leader = bench.leader(&t);
     let replies = bench.cluster.crash_broker(bench.now, leader);

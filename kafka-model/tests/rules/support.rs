@@ -169,7 +169,12 @@ impl Bench {
         }
     }
 
-    pub fn fetch(&mut self, tp: &TopicPartition, offset: i64, level: IsolationLevel) -> FetchPartitionResponse {
+    pub fn fetch(
+        &mut self,
+        tp: &TopicPartition,
+        offset: i64,
+        level: IsolationLevel,
+    ) -> FetchPartitionResponse {
         let request = self.fetch_request(tp, offset, level);
         self.fetch_with(request)
     }
@@ -245,7 +250,9 @@ impl Bench {
             producer_epoch,
             partitions: vec![tp.clone()],
         };
-        let Response::AddPartitionsToTxn(response) = self.ask(self.coordinator("tx"), request) else { panic!() };
+        let Response::AddPartitionsToTxn(response) = self.ask(self.coordinator("tx"), request) else {
+            panic!()
+        };
         response.partitions[0].1
     }
 
