@@ -146,8 +146,8 @@ impl Group {
         let candidates = self.candidate_protocols();
         let mut votes: BTreeMap<&str, usize> = BTreeMap::new();
         for member in self.members.values() {
-            let vote = member.protocols.iter().map(|(name, _)| name.as_str());
-            if let Some(name) = vote.filter(|name| candidates.contains(name)).next() {
+            let mut known = member.protocols.iter().map(|(name, _)| name.as_str());
+            if let Some(name) = known.find(|name| candidates.contains(name)) {
                 *votes.entry(name).or_default() += 1;
             }
         }

@@ -74,24 +74,13 @@ pub(crate) struct Transaction {
     decision: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Transactions {
     pub(crate) by_id: BTreeMap<TransactionalId, Transaction>,
     pub(crate) decisions: Decisions,
     next_producer_id: ProducerId,
     /// How much later than a decision the markers of a partition come, where it is not as configured.
     pub(crate) marker_delays: BTreeMap<TopicPartition, Millis>,
-}
-
-impl Default for Transactions {
-    fn default() -> Transactions {
-        Transactions {
-            by_id: BTreeMap::new(),
-            decisions: Decisions::default(),
-            next_producer_id: 0,
-            marker_delays: BTreeMap::new(),
-        }
-    }
 }
 
 impl Transactions {

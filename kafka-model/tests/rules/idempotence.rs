@@ -6,9 +6,11 @@ use kafka_types::ErrorCode::{
     OutOfOrderSequenceNumber, RequestTimedOut,
 };
 
-/// Batches of one producer, each as (epoch, first sequence, records), with what the broker says to them.
+/// A batch of one producer, as epoch, first sequence and count of records, with what the broker says to it.
+type Step = ((i16, i32, usize), (ErrorCode, i64));
+
 #[track_caller]
-fn check(steps: &[((i16, i32, usize), (ErrorCode, i64))]) {
+fn check(steps: &[Step]) {
     let mut bench = Bench::new();
     for (place, ((epoch, first, count), expected)) in steps.iter().enumerate() {
         let answer = bench.append(sequenced((7, *epoch), *first, *count));
