@@ -19,6 +19,7 @@ struct Driver {
     cluster: Cluster,
     now: i64,
     requests: u64,
+    fetched: u64,
 }
 
 impl Driver {
@@ -31,11 +32,17 @@ impl Driver {
             client_id: ClientId::from("lane"),
             api_version: 10,
         };
-        self.cluster.handle(self.now, header, request)
+        let replies = self.cluster.handle(self.now, header, request);
+        for reply in &replies {
+            if let Outcome::Response(Response::Fetch(response)) = &reply.outcome {
+                self.fetched += response.partitions[0].records.len() as u64;
+            }
+        }
+        replies
     }
 
     fn leader(&self, tp: &TopicPartition) -> BrokerId {
-        self.cluster.partition_view(tp).and_then(|view| view.leader).unwrap_or(BrokerId(1))
+        self.cluster.leader(tp).unwrap_or(BrokerId(1))
     }
 }
 
@@ -53,7 +60,7 @@ struct Lane {
 fn main() {
     let config = ClusterConfig { replication_delay_ms: 3, marker_delay_ms: 5, ..ClusterConfig::default() };
     let brokers = [BrokerId(1), BrokerId(2), BrokerId(3)];
-    let mut driver = Driver { cluster: Cluster::new(0, &brokers, config), now: 0, requests: 0 };
+    let mut driver = Driver { cluster: Cluster::new(0, &brokers, config), now: 0, requests: 0, fetched: 0 };
     let topic =
         NewTopic { name: "t".into(), num_partitions: PARTITIONS, replication_factor: 3, configs: Vec::new() };
     driver.send(brokers[0], CreateTopicsRequest { topics: vec![topic], validate_only: false }.into());
@@ -73,10 +80,11 @@ fn main() {
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "{} requests in {seconds:.2} s: {:.0} a second; {} transactions decided",
+        "{} requests in {seconds:.2} s: {:.0} a second; {} transactions decided, {} batches fetched",
         driver.requests,
         driver.requests as f64 / seconds,
         driver.cluster.decisions().next_number(),
+        driver.fetched,
     );
 }
 

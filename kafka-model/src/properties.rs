@@ -260,3 +260,17 @@ impl ProducerReference {
         Ok(end)
     }
 }
+
+#[test]
+fn every_offset_is_found_in_its_batch() {
+    let mut log = PartitionLog::new();
+    let config = TopicConfig::default();
+    for count in [1, 3, 2, 1, 5, 1, 1, 4] {
+        log.append(RecordBatch::new(vec![record(0, 0); count]), EPOCH, &config);
+        for offset in 0..log.end_offset() {
+            let found = log.batches_from(offset).next().expect("an offset of the log");
+            assert!((found.base_offset..found.next_offset()).contains(&offset), "{offset}");
+        }
+        assert_eq!(log.batches_from(log.end_offset()).count(), 0);
+    }
+}

@@ -57,6 +57,11 @@ impl Cluster {
         self.brokers.ids().map(|id| (id, self.brokers.is_alive(id)))
     }
 
+    /// Who leads a partition, dead or alive, as the controller sees it.
+    pub fn leader(&self, tp: &TopicPartition) -> Option<BrokerId> {
+        self.topics.partition(tp)?.leader
+    }
+
     pub fn partition_view(&self, tp: &TopicPartition) -> Option<PartitionView> {
         let topic = self.topics.get(&tp.topic)?;
         let partition = self.topics.partition(tp)?;

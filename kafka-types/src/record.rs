@@ -200,24 +200,29 @@ impl RecordBatch {
         }
     }
 
+    #[inline]
     pub fn last_offset(&self) -> i64 {
         self.base_offset + i64::from(self.last_offset_delta)
     }
 
     /// The offset after the batch's last one.
+    #[inline]
     pub fn next_offset(&self) -> i64 {
         self.last_offset() + 1
     }
 
+    #[inline]
     pub fn is_control(&self) -> bool {
         self.marker.is_some()
     }
 
+    #[inline]
     pub fn has_producer_id(&self) -> bool {
         self.producer_id != NO_PRODUCER_ID
     }
 
     /// The last record's sequence number. After 2,147,483,647 comes 0.
+    #[inline]
     pub fn last_sequence(&self) -> i32 {
         if self.base_sequence == NO_SEQUENCE {
             return NO_SEQUENCE;
@@ -226,11 +231,13 @@ impl RecordBatch {
         i32::try_from(last % (i64::from(i32::MAX) + 1)).unwrap_or(NO_SEQUENCE)
     }
 
+    #[inline]
     pub fn offset_of(&self, record: &Record) -> i64 {
         self.base_offset + i64::from(record.offset_delta)
     }
 
     /// The timestamp that a reader sees.
+    #[inline]
     pub fn timestamp_of(&self, record: &Record) -> i64 {
         match self.timestamp_type {
             TimestampType::CreateTime => record.timestamp,

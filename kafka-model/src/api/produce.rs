@@ -138,7 +138,6 @@ impl Cluster {
         if let Some(batch) = partition.log.batches().next_back() {
             self.history.record(topic.id, tp.partition, LogEvent::Appended(batch.clone()));
         }
-        self.touch(tp);
         self.advance_high_watermark(tp);
         self.schedule_replication(tp);
     }

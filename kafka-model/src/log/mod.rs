@@ -88,8 +88,29 @@ impl PartitionLog {
 
     /// The batches that hold `from` or anything after it.
     pub fn batches_from(&self, from: Offset) -> impl Iterator<Item = &Arc<RecordBatch>> {
-        let first = self.batches.partition_point(|batch| batch.last_offset() < from);
-        self.batches.range(first..)
+        self.batches.range(self.place_of(from)..)
+    }
+
+    /// The place of the first batch that ends at or after `offset`. Most readers are close behind the end, so
+    /// the search begins there and doubles its steps.
+    fn place_of(&self, offset: Offset) -> usize {
+        let is_below = |place: usize| self.batches[place].last_offset() < offset;
+        let (mut low, mut high) = (self.batches.len(), self.batches.len());
+        let mut step = 1;
+        while 0 < low {
+            low = high.saturating_sub(step);
+            if is_below(low) {
+                low += 1;
+                break;
+            }
+            high = low;
+            step *= 2;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_below(middle) { low = middle + 1 } else { high = middle }
+        }
+        high
     }
 
     /// Whether the record at `offset` is a marker of this producer.

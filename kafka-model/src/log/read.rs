@@ -27,6 +27,9 @@ impl PartitionLog {
             return Err(ErrorCode::OffsetOutOfRange);
         }
         let mut batches = Vec::new();
+        if upper <= offset {
+            return Ok(batches);
+        }
         let mut bytes = 0;
         for batch in self.batches_from(offset) {
             if upper < batch.next_offset() {
