@@ -222,7 +222,8 @@ impl ProducerStates {
     /// Forgets producers without an open transaction that have been idle for `expiration_ms`.
     pub fn expire(&mut self, now: i64, expiration_ms: i64) {
         self.producers.retain(|_, state| {
-            state.transaction_first_offset.is_some() || now - state.last_timestamp < expiration_ms
+            state.transaction_first_offset.is_some()
+                || now.saturating_sub(state.last_timestamp) < expiration_ms
         });
     }
 

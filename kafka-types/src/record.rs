@@ -51,7 +51,7 @@ impl Record {
             .map(|header| varint_size(header.name.len() as i64) + header.name.len() + optional(&header.value))
             .sum();
         let body = 1
-            + varint_size(self.timestamp - base_timestamp)
+            + varint_size(self.timestamp.wrapping_sub(base_timestamp))
             + varint_size(i64::from(self.offset_delta))
             + optional(&self.key)
             + optional(&self.value)

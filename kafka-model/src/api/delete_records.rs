@@ -52,7 +52,7 @@ impl Cluster {
             Some(response) => self.respond(header, Response::DeleteRecords(response)),
             None => {
                 let tps = waiting.partitions.iter().map(|answer| answer.topic_partition.clone()).collect();
-                let deadline = self.now + request.timeout_ms.max(0);
+                let deadline = self.now.saturating_add(request.timeout_ms.max(0));
                 self.wait(header, tps, deadline, Waiting::DeleteRecords(waiting));
             }
         }

@@ -78,7 +78,7 @@ impl Cluster {
             None => {
                 let partitions =
                     request.partitions.iter().map(|partition| partition.topic_partition.clone()).collect();
-                let deadline = self.now + request.max_wait_ms;
+                let deadline = self.now.saturating_add(request.max_wait_ms);
                 self.wait(header, partitions, deadline, Waiting::Fetch(request));
             }
         }

@@ -89,7 +89,7 @@ impl Cluster {
             Some(response) => self.respond(header, Response::Produce(response)),
             None => {
                 let partitions = waiting.pending_partitions();
-                let deadline = self.now + request.timeout_ms.max(0);
+                let deadline = self.now.saturating_add(request.timeout_ms.max(0));
                 self.wait(header, partitions, deadline, Waiting::Produce(waiting));
             }
         }

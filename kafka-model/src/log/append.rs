@@ -104,7 +104,7 @@ impl PartitionLog {
         let active = self.segments.active();
         let Some(first_timestamp) = active.first_timestamp else { return };
         let is_full = config.segment_bytes < active.size_bytes + batch.size_bytes as u64;
-        let is_old = config.segment_ms < batch.max_timestamp - first_timestamp;
+        let is_old = config.segment_ms < batch.max_timestamp.saturating_sub(first_timestamp);
         if is_full || is_old {
             self.segments.roll(self.end_offset);
         }
@@ -127,7 +127,9 @@ fn validate_size(batch: &RecordBatch, config: &TopicConfig) -> Result<(), Refusa
 fn validate_records(now: Millis, batch: &RecordBatch, config: &TopicConfig) -> Result<(), Refusal> {
     let is_empty = batch.records.is_empty() && batch.encoded.is_none();
     let is_unnumbered = batch.has_producer_id() && batch.base_sequence < 0;
-    if batch.is_control() || is_empty || is_unnumbered || batch.last_offset_delta < 0 {
+    let count = i64::try_from(batch.records.len()).unwrap_or(i64::MAX);
+    let is_miscounted = !batch.records.is_empty() && count != i64::from(batch.last_offset_delta) + 1;
+    if batch.is_control() || is_empty || is_unnumbered || is_miscounted || batch.last_offset_delta < 0 {
         return Err(ErrorCode::InvalidRecord.into());
     }
     if batch.timestamp_type == TimestampType::LogAppendTime {

@@ -49,10 +49,11 @@ impl PartitionLog {
         let (oldest, next) = self.segments.oldest();
         let is_empty = oldest.size_bytes == 0;
         let too_old =
-            config.retention_ms.is_some_and(|limit| limit < now - oldest.max_timestamp) && !is_empty;
-        let too_large = config
-            .retention_bytes
-            .is_some_and(|limit| next.is_some() && limit + oldest.size_bytes <= self.segments.size_bytes());
+            config.retention_ms.is_some_and(|limit| limit < now.saturating_sub(oldest.max_timestamp))
+                && !is_empty;
+        let too_large = config.retention_bytes.is_some_and(|limit| {
+            next.is_some() && limit.saturating_add(oldest.size_bytes) <= self.segments.size_bytes()
+        });
         (too_old || too_large).then(|| next.unwrap_or(self.end_offset))
     }
 }

@@ -262,6 +262,32 @@ impl Bench {
         response.error_code
     }
 
+    /// The same requests where no broker may be there to take them.
+    pub fn init_if_possible(&mut self) -> Option<Result<Identity, ErrorCode>> {
+        self.living_coordinator().map(|_| self.try_init(None))
+    }
+
+    pub fn try_add(&mut self, identity: Identity, tp: &TopicPartition) -> Option<ErrorCode> {
+        self.living_coordinator().map(|_| self.add(identity, tp))
+    }
+
+    pub fn try_end(&mut self, identity: Identity, result: TransactionResult) -> Option<ErrorCode> {
+        self.living_coordinator().map(|_| self.end(identity, result))
+    }
+
+    fn living_coordinator(&self) -> Option<BrokerId> {
+        let holder = self.cluster.coordinator(CoordinatorKind::Transaction, "tx")?;
+        self.cluster.broker_ids().find(|it| *it == (holder, true)).map(|(id, _)| id)
+    }
+
+    /// What a produce was answered, none while it waits and after a hang-up.
+    pub fn produce_error(&self, token: RequestToken) -> Option<ErrorCode> {
+        match self.outcome(token) {
+            Some(Outcome::Response(Response::Produce(response))) => Some(response.partitions[0].error_code),
+            _ => None,
+        }
+    }
+
     /// Adds the partition and produces one record in the transaction.
     pub fn write(&mut self, identity: Identity, tp: &TopicPartition, sequence: i32, value: &str) {
         assert_eq!(self.add(identity, tp), NoError);
