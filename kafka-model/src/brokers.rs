@@ -204,7 +204,7 @@ impl Cluster {
     pub(crate) fn replica_lag_due(&mut self, tp: &TopicPartition) {
         let since = self.now - self.config.replica_lag_time_max_ms;
         if let Some(partition) = self.topics.partition_mut(tp) {
-            partition.drop_laggards(since);
+            partition.drop_laggards(since, |id| self.brokers.is_alive(id));
         }
         self.advance_high_watermark(tp);
         self.touch(tp);

@@ -156,8 +156,12 @@ impl Partition {
             })
     }
 
-    /// Followers that have been behind since before `since` leave the in-sync replicas.
-    pub(crate) fn drop_laggards(&mut self, since: Millis) {
+    /// Followers that have been behind since before `since` leave the in-sync replicas. Only a living leader
+    /// sees to that.
+    pub(crate) fn drop_laggards(&mut self, since: Millis, is_alive: impl Fn(BrokerId) -> bool) {
+        if !self.leader.is_some_and(is_alive) {
+            return;
+        }
         for replica in &self.replicas {
             let is_behind = replica.end_offset < self.log.end_offset() && replica.caught_up_at <= since;
             if is_behind && Some(replica.broker) != self.leader {
