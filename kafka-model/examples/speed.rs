@@ -33,12 +33,16 @@ impl Driver {
             api_version: 10,
         };
         let replies = self.cluster.handle(self.now, header, request);
-        for reply in &replies {
+        self.count(&replies);
+        replies
+    }
+
+    fn count(&mut self, replies: &[Reply]) {
+        for reply in replies {
             if let Outcome::Response(Response::Fetch(response)) = &reply.outcome {
                 self.fetched += response.partitions[0].records.len() as u64;
             }
         }
-        replies
     }
 
     fn leader(&self, tp: &TopicPartition) -> BrokerId {
@@ -159,6 +163,7 @@ impl Driver {
         };
         self.send(lane.coordinator, request.into());
         self.now += 20;
-        self.cluster.tick(self.now);
+        let replies = self.cluster.tick(self.now);
+        self.count(&replies);
     }
 }
