@@ -6,6 +6,7 @@
 
 pub mod admin;
 pub mod batch;
+pub mod broker_options;
 pub mod checker;
 pub mod differences;
 pub mod docker;
@@ -13,6 +14,7 @@ pub mod headers;
 pub mod kafka;
 pub mod mirror;
 pub mod proxy;
+pub mod report;
 pub mod require;
 pub mod transactions;
 pub mod wire;
