@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use kafka_protocol::messages::create_acls_request::AclCreation;
-use kafka_protocol::messages::incremental_alter_configs_request::{
-    AlterConfigsResource, AlterableConfig,
-};
+use kafka_protocol::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
     CreateAclsRequest, IncrementalAlterConfigsRequest, MetadataRequest, TopicName,
@@ -34,14 +32,8 @@ pub struct Admin {
 impl Admin {
     pub fn connect(bootstrap: &str) -> Result<Admin> {
         let mut config = ClientConfig::new();
-        config
-            .set("bootstrap.servers", bootstrap)
-            .set("allow.auto.create.topics", "false");
-        Ok(Admin {
-            bootstrap: bootstrap.to_owned(),
-            client: config.create()?,
-            reader: config.create()?,
-        })
+        config.set("bootstrap.servers", bootstrap).set("allow.auto.create.topics", "false");
+        Ok(Admin { bootstrap: bootstrap.to_owned(), client: config.create()?, reader: config.create()? })
     }
 
     pub fn create_topic(&self, topic: &str, partitions: usize) -> Result<()> {
@@ -49,12 +41,7 @@ impl Admin {
     }
 
     /// Creates a topic and waits until every partition has a leader.
-    pub fn create_topic_with(
-        &self,
-        topic: &str,
-        partitions: usize,
-        config: &[(&str, &str)],
-    ) -> Result<()> {
+    pub fn create_topic_with(&self, topic: &str, partitions: usize, config: &[(&str, &str)]) -> Result<()> {
         let count = i32::try_from(partitions)?;
         let mut new = NewTopic::new(topic, count, TopicReplication::Fixed(1));
         for (name, value) in config {
@@ -70,9 +57,7 @@ impl Admin {
         one(wait(self.client.delete_topics(&[topic], &options()))?)
             .with_context(|| format!("topic {topic} cannot be deleted"))?;
         crate::wait_for("the topic to be gone", TIMEOUT, || {
-            self.partition_count(topic)
-                .is_ok_and(|count| count.is_none())
-                .then_some(())
+            self.partition_count(topic).is_ok_and(|count| count.is_none()).then_some(())
         });
         Ok(())
     }
@@ -91,9 +76,7 @@ impl Admin {
         list.add_partition_offset(topic, partition, Offset::Offset(before))?;
         let result = wait(self.client.delete_records(&list, &options()))?;
         for element in result.elements() {
-            element
-                .error()
-                .with_context(|| format!("records of {topic} {partition} cannot be deleted"))?;
+            element.error().with_context(|| format!("records of {topic} {partition} cannot be deleted"))?;
         }
         Ok(())
     }
@@ -103,19 +86,11 @@ impl Admin {
         // A plain request, not the client's: what a client has cached about a topic outlives the topic.
         let request = MetadataRequest::default()
             .with_allow_auto_topic_creation(false)
-            .with_topics(Some(vec![
-                MetadataRequestTopic::default().with_name(Some(name(topic))),
-            ]));
+            .with_topics(Some(vec![MetadataRequestTopic::default().with_name(Some(name(topic)))]));
         let answer = wire::call(&self.bootstrap, 9, &request)?;
         let found = answer.topics.first().context("no answer about the topic")?;
         match found.error_code {
-            0 => Ok(Some(
-                found
-                    .partitions
-                    .iter()
-                    .filter(|partition| partition.error_code == 0)
-                    .count(),
-            )),
+            0 => Ok(Some(found.partitions.iter().filter(|partition| partition.error_code == 0).count())),
             code if code == RDKafkaErrorCode::UnknownTopicOrPartition as i16 => Ok(None),
             code => Err(anyhow!("metadata of {topic}: error {code}")),
         }
@@ -124,30 +99,21 @@ impl Admin {
     /// All topics, the internal ones too.
     pub fn topics(&self) -> Result<Vec<String>> {
         let metadata = self.reader.fetch_metadata(None, TIMEOUT)?;
-        Ok(metadata
-            .topics()
-            .iter()
-            .map(|topic| topic.name().to_owned())
-            .collect())
+        Ok(metadata.topics().iter().map(|topic| topic.name().to_owned()).collect())
     }
 
     /// First offset and high watermark.
     pub fn watermarks(&self, topic: &str, partition: i32) -> Result<(i64, i64)> {
         let mut config = ClientConfig::new();
         // librdkafka asks for the end that its own isolation level would see.
-        config
-            .set("bootstrap.servers", &self.bootstrap)
-            .set("isolation.level", "read_uncommitted");
+        config.set("bootstrap.servers", &self.bootstrap).set("isolation.level", "read_uncommitted");
         let reader: BaseConsumer = config.create()?;
         Ok(reader.fetch_watermarks(topic, partition, TIMEOUT)?)
     }
 
     /// The value of one configuration key of a topic.
     pub fn topic_config(&self, topic: &str, key: &str) -> Result<Option<String>> {
-        let answer = wait(
-            self.client
-                .describe_configs(&[ResourceSpecifier::Topic(topic)], &options()),
-        )?;
+        let answer = wait(self.client.describe_configs(&[ResourceSpecifier::Topic(topic)], &options()))?;
         let resource = answer
             .into_iter()
             .next()
@@ -171,11 +137,7 @@ impl Admin {
         let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
         let answer = wire::call(&self.bootstrap, 1, &request)?;
         for response in &answer.responses {
-            ensure!(
-                response.error_code == 0,
-                "{key} of {topic}: error {}",
-                response.error_code
-            );
+            ensure!(response.error_code == 0, "{key} of {topic}: error {}", response.error_code);
         }
         Ok(())
     }
@@ -183,13 +145,7 @@ impl Admin {
     /// Allows a user one operation on one resource, or on all of them with the name `*`.
     /// The numbers are Kafka's: resource 2 topic, 3 group, 4 cluster, 5 transactional id; operation 2 all,
     /// 3 read, 4 write, 5 create, 8 describe, 10 describe configs, 12 idempotent write.
-    pub fn allow(
-        &self,
-        user: &str,
-        resource: i8,
-        resource_name: &str,
-        operation: i8,
-    ) -> Result<()> {
+    pub fn allow(&self, user: &str, resource: i8, resource_name: &str, operation: i8) -> Result<()> {
         const LITERAL: i8 = 3;
         const ALLOW: i8 = 3;
         let creation = AclCreation::default()
@@ -203,11 +159,7 @@ impl Admin {
         let request = CreateAclsRequest::default().with_creations(vec![creation]);
         let answer = wire::call(&self.bootstrap, 2, &request)?;
         for result in &answer.results {
-            ensure!(
-                result.error_code == 0,
-                "ACL for {user}: error {}",
-                result.error_code
-            );
+            ensure!(result.error_code == 0, "ACL for {user}: error {}", result.error_code);
         }
         Ok(())
     }
@@ -221,9 +173,7 @@ impl Admin {
 }
 
 fn options() -> AdminOptions {
-    AdminOptions::new()
-        .request_timeout(Some(TIMEOUT))
-        .operation_timeout(Some(TIMEOUT))
+    AdminOptions::new().request_timeout(Some(TIMEOUT)).operation_timeout(Some(TIMEOUT))
 }
 
 fn name(topic: &str) -> TopicName {

@@ -33,23 +33,12 @@ pub struct LoggedRecord {
 
 /// Appends records to one partition as one batch, exactly as given. A record without a timestamp gets -1.
 pub fn produce(bootstrap: &str, topic: &str, partition: i32, records: &[Record]) -> Result<()> {
-    let data = PartitionProduceData::default()
-        .with_index(partition)
-        .with_records(Some(encode(records)?));
-    let request = ProduceRequest::default()
-        .with_acks(-1)
-        .with_timeout_ms(30_000)
-        .with_topic_data(vec![
-            TopicProduceData::default()
-                .with_name(topic_name(topic))
-                .with_partition_data(vec![data]),
-        ]);
+    let data = PartitionProduceData::default().with_index(partition).with_records(Some(encode(records)?));
+    let request = ProduceRequest::default().with_acks(-1).with_timeout_ms(30_000).with_topic_data(vec![
+        TopicProduceData::default().with_name(topic_name(topic)).with_partition_data(vec![data]),
+    ]);
     let answer = wire::call(bootstrap, 9, &request)?;
-    for response in answer
-        .responses
-        .iter()
-        .flat_map(|topic| &topic.partition_responses)
-    {
+    for response in answer.responses.iter().flat_map(|topic| &topic.partition_responses) {
         ensure!(
             response.error_code == 0,
             "producing to {topic} {partition}: error {} {:?}",
@@ -74,9 +63,7 @@ pub fn fetch(bootstrap: &str, topic: &str, partition: i32, from: i64) -> Result<
             .with_min_bytes(1)
             .with_max_bytes(16 * 1024 * 1024)
             .with_topics(vec![
-                FetchTopic::default()
-                    .with_topic(topic_name(topic))
-                    .with_partitions(vec![wanted]),
+                FetchTopic::default().with_topic(topic_name(topic)).with_partitions(vec![wanted]),
             ]);
         let answer = wire::call(bootstrap, 11, &request)?;
         let found = answer
@@ -84,21 +71,14 @@ pub fn fetch(bootstrap: &str, topic: &str, partition: i32, from: i64) -> Result<
             .first()
             .and_then(|topic| topic.partitions.first())
             .context("no answer about the partition")?;
-        ensure!(
-            found.error_code == 0,
-            "fetching {topic} {partition}: error {}",
-            found.error_code
-        );
+        ensure!(found.error_code == 0, "fetching {topic} {partition}: error {}", found.error_code);
         let bytes = found.records.clone().unwrap_or_default();
         if bytes.is_empty() {
             return Ok(records);
         }
         let before = next;
         decode(bytes, &mut next, &mut records)?;
-        ensure!(
-            before < next,
-            "the batch at {before} did not fit into one answer"
-        );
+        ensure!(before < next, "the batch at {before} did not fit into one answer");
     }
 }
 
@@ -107,10 +87,7 @@ fn topic_name(topic: &str) -> TopicName {
 }
 
 fn encode(records: &[Record]) -> Result<Bytes> {
-    let timestamps: Vec<i64> = records
-        .iter()
-        .map(|record| record.timestamp.unwrap_or(-1))
-        .collect();
+    let timestamps: Vec<i64> = records.iter().map(|record| record.timestamp.unwrap_or(-1)).collect();
     let base = *timestamps.first().context("a batch without records")?;
     let mut checked = BytesMut::new();
     checked.put_i16(0);
@@ -163,10 +140,7 @@ fn decode(mut bytes: Bytes, next: &mut i64, records: &mut Vec<LoggedRecord>) -> 
         let base_offset = batch.get_i64();
         batch.advance(CHECKED_FROM - 8);
         let attributes = batch.get_i16();
-        ensure!(
-            attributes & COMPRESSION_BITS == 0,
-            "compressed batches are not read here"
-        );
+        ensure!(attributes & COMPRESSION_BITS == 0, "compressed batches are not read here");
         let last_offset = base_offset + i64::from(batch.get_i32());
         let base_timestamp = batch.get_i64();
         let max_timestamp = batch.get_i64();
@@ -202,14 +176,7 @@ fn decode_record(batch: &mut Bytes, base_offset: i64, base_timestamp: i64) -> Re
         let name = get_bytes(&mut body)?.context("a header without a name")?;
         headers.push((name, get_bytes(&mut body)?));
     }
-    Ok(LoggedRecord {
-        offset,
-        timestamp,
-        log_append_time: false,
-        key,
-        value,
-        headers,
-    })
+    Ok(LoggedRecord { offset, timestamp, log_append_time: false, key, value, headers })
 }
 
 fn put_bytes(buffer: &mut BytesMut, bytes: Option<&[u8]>) -> Result<()> {
@@ -279,18 +246,10 @@ mod tests {
             timestamp: Some(0),
         };
         let (mut next, mut read) = (0, Vec::new());
-        decode(
-            encode(&[record.clone(), record.clone()]).unwrap(),
-            &mut next,
-            &mut read,
-        )
-        .unwrap();
+        decode(encode(&[record.clone(), record.clone()]).unwrap(), &mut next, &mut read).unwrap();
         assert_eq!(next, 2);
         assert_eq!(read[1].headers, record.headers);
         assert_eq!((read[1].offset, read[1].timestamp), (1, 0));
-        assert_eq!(
-            (read[1].key.clone(), read[1].value.clone()),
-            (Some(vec![]), None)
-        );
+        assert_eq!((read[1].key.clone(), read[1].value.clone()), (Some(vec![]), None));
     }
 }

@@ -91,18 +91,12 @@ pub(crate) struct ProxiedPorts {
 }
 
 pub(crate) fn environment_name(property: &str) -> String {
-    let name = property
-        .replace('_', "__")
-        .replace('-', "___")
-        .replace('.', "_");
+    let name = property.replace('_', "__").replace('-', "___").replace('.', "_");
     format!("KAFKA_{}", name.to_uppercase())
 }
 
 fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs
-        .iter()
-        .map(|&(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 pub(crate) fn base_properties() -> Vec<(String, String)> {
@@ -123,10 +117,7 @@ pub(crate) fn base_properties() -> Vec<(String, String)> {
         ("transaction.state.log.num.partitions", "4"),
         ("group.initial.rebalance.delay.ms", "0"),
         // How soon the broker sees that a transaction is over its time; the default of 10 s blurs every test.
-        (
-            "transaction.abort.timed.out.transaction.cleanup.interval.ms",
-            "1000",
-        ),
+        ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000"),
     ])
 }
 
@@ -140,10 +131,7 @@ pub(crate) fn listener_properties(
         "INTERNAL://localhost:9091".to_owned(),
         format!("HOST://0.0.0.0:{HOST_PORT}"),
     ];
-    let mut advertised = vec![
-        "INTERNAL://localhost:9091".to_owned(),
-        format!("HOST://{}", loopback(port)),
-    ];
+    let mut advertised = vec!["INTERNAL://localhost:9091".to_owned(), format!("HOST://{}", loopback(port))];
     if let Some(ports) = proxied {
         listeners.push(format!("PROXIED://0.0.0.0:{PROXIED_PORT}"));
         advertised.push(format!("PROXIED://{}", loopback(ports.advertised)));
@@ -175,10 +163,7 @@ pub(crate) fn sasl_properties(users: &[(String, String)]) -> Vec<(String, String
         ("sasl.enabled.mechanisms", "PLAIN"),
         ("listener.name.sasl.sasl.enabled.mechanisms", "PLAIN"),
         ("listener.name.sasl.plain.sasl.jaas.config", &login),
-        (
-            "authorizer.class.name",
-            "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        ),
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("super.users", "User:ANONYMOUS"),
     ])
 }

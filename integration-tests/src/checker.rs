@@ -45,13 +45,7 @@ pub struct PartitionContents {
 #[track_caller]
 pub fn assert_equal(source: (&str, &str), target: (&str, &str)) -> usize {
     let report = compare_topics(source, target).expect("both topics can be read");
-    assert!(
-        report.is_equal(),
-        "{} is not what {} is:\n{}",
-        target.1,
-        source.1,
-        report.describe()
-    );
+    assert!(report.is_equal(), "{} is not what {} is:\n{}", target.1, source.1, report.describe());
     report.total(|differences| differences.source_records)
 }
 
@@ -62,8 +56,7 @@ pub fn compare_topics(source: (&str, &str), target: (&str, &str)) -> Result<Repo
         let target_contents = read_topic(target.0, target.1);
         (reading.join(), target_contents)
     });
-    let source_contents =
-        source_contents.map_err(|_| anyhow::anyhow!("the source's reader panicked"))??;
+    let source_contents = source_contents.map_err(|_| anyhow::anyhow!("the source's reader panicked"))??;
     let target_contents = target_contents?;
     ensure!(
         source_contents.len() == target_contents.len(),
@@ -83,11 +76,7 @@ pub fn compare_topics(source: (&str, &str), target: (&str, &str)) -> Result<Repo
                 describe_pair(place, wanted.as_ref(), found.as_ref())
             }
         };
-        partitions.push(PartitionReport {
-            partition,
-            differences,
-            first,
-        });
+        partitions.push(PartitionReport { partition, differences, first });
     }
     Ok(Report { partitions })
 }
@@ -133,22 +122,11 @@ pub fn count_records(bootstrap: &str, topic: &str) -> Result<usize> {
 
 /// Hands over every committed record up to the ends found at the start; the number of partitions.
 /// Waits for transactions that are open then: what they hold belongs to the answer.
-fn for_each_record(
-    bootstrap: &str,
-    topic: &str,
-    mut take: impl FnMut(i32, SeenRecord),
-) -> Result<usize> {
+fn for_each_record(bootstrap: &str, topic: &str, mut take: impl FnMut(i32, SeenRecord)) -> Result<usize> {
     let reader = connect(bootstrap, "read_committed")?;
     let metadata = reader.fetch_metadata(Some(topic), REQUEST_TIMEOUT)?;
-    let found = metadata
-        .topics()
-        .first()
-        .context("no answer about the topic")?;
-    ensure!(
-        found.error().is_none(),
-        "topic {topic}: {:?}",
-        found.error()
-    );
+    let found = metadata.topics().first().context("no answer about the topic")?;
+    ensure!(found.error().is_none(), "topic {topic}: {:?}", found.error());
     let partitions = found.partitions().len();
 
     let uncommitted = connect(bootstrap, "read_uncommitted")?;
@@ -227,13 +205,8 @@ fn connect(bootstrap: &str, isolation: &str) -> Result<BaseConsumer> {
 
 /// What the client repairs by itself, such as a connection that broke with its broker.
 fn is_passing(error: &KafkaError) -> bool {
-    use rdkafka::error::RDKafkaErrorCode::{
-        AllBrokersDown, BrokerTransportFailure, OperationTimedOut,
-    };
-    matches!(
-        error.rdkafka_error_code(),
-        Some(AllBrokersDown | BrokerTransportFailure | OperationTimedOut)
-    )
+    use rdkafka::error::RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut};
+    matches!(error.rdkafka_error_code(), Some(AllBrokersDown | BrokerTransportFailure | OperationTimedOut))
 }
 
 fn seen(message: &BorrowedMessage<'_>) -> SeenRecord {
@@ -264,11 +237,7 @@ fn digest(record: &SeenRecord) -> Digest {
 }
 
 /// Reads one record again, to show it.
-fn record_at(
-    topic: (&str, &str),
-    partition: i32,
-    offset: Option<&i64>,
-) -> Result<Option<SeenRecord>> {
+fn record_at(topic: (&str, &str), partition: i32, offset: Option<&i64>) -> Result<Option<SeenRecord>> {
     let Some(&offset) = offset else {
         return Ok(None);
     };
@@ -282,8 +251,5 @@ fn record_at(
             return Ok(Some(seen(&message)));
         }
     }
-    bail!(
-        "{} {partition}: the record at {offset} cannot be read again",
-        topic.1
-    )
+    bail!("{} {partition}: the record at {offset} cannot be read again", topic.1)
 }

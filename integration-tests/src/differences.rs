@@ -65,10 +65,7 @@ pub fn compare(source: &[Digest], target: &[Digest]) -> Differences {
 }
 
 fn first_difference(source: &[Digest], target: &[Digest]) -> Option<usize> {
-    let common = source
-        .iter()
-        .zip(target)
-        .position(|(one, other)| one != other);
+    let common = source.iter().zip(target).position(|(one, other)| one != other);
     let shorter = source.len().min(target.len());
     common.or_else(|| (source.len() != target.len()).then_some(shorter))
 }
@@ -94,10 +91,7 @@ mod tests {
     #[track_caller]
     fn check(source: &[Digest], target: &[Digest], expected: [usize; 4], first: Option<usize>) {
         let found = compare(source, target);
-        assert_eq!(
-            [found.lost, found.duplicated, found.foreign, found.reordered],
-            expected
-        );
+        assert_eq!([found.lost, found.duplicated, found.foreign, found.reordered], expected);
         assert_eq!(found.first, first);
     }
 

@@ -44,9 +44,8 @@ pub fn owner() -> &'static str {
 fn start_reaper(owner: &str) -> Result<Child> {
     use std::os::unix::process::CommandExt;
     // `cat` returns when the last holder of the pipe's other end, this process, is gone.
-    let script = format!(
-        "cat; docker ps -aq --filter label={OWNER_LABEL}={owner} | xargs -r docker rm -f -v"
-    );
+    let script =
+        format!("cat; docker ps -aq --filter label={OWNER_LABEL}={owner} | xargs -r docker rm -f -v");
     Command::new("sh")
         .args(["-c", &script])
         // A group of its own, so that Ctrl-C on the tests does not end it too.

@@ -22,9 +22,8 @@ pub fn to_native(headers: &[RawHeader]) -> OwnedHeaders {
         .cast_mut()
         .cast::<bindings::rd_kafka_headers_t>();
     for (name, value) in headers {
-        let (value_pointer, value_length) = value
-            .as_ref()
-            .map_or((ptr::null(), 0), |bytes| (bytes.as_ptr(), bytes.len()));
+        let (value_pointer, value_length) =
+            value.as_ref().map_or((ptr::null(), 0), |bytes| (bytes.as_ptr(), bytes.len()));
         // SAFETY: `native` owns the list and outlives the call; librdkafka copies name and value.
         let error = unsafe {
             bindings::rd_kafka_header_add(
@@ -35,10 +34,7 @@ pub fn to_native(headers: &[RawHeader]) -> OwnedHeaders {
                 isize::try_from(value_length).expect("a value shorter than memory"),
             )
         };
-        assert_eq!(
-            error,
-            bindings::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
-        );
+        assert_eq!(error, bindings::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR);
     }
     native
 }
@@ -56,18 +52,13 @@ pub fn from_message(message: &BorrowedMessage<'_>) -> Vec<RawHeader> {
         let (mut name, mut value, mut length) = (ptr::null(), ptr::null(), 0);
         // SAFETY: as above; name and value point into the message and are copied before it goes.
         unsafe {
-            if bindings::rd_kafka_header_get_all(
-                list,
-                index,
-                &raw mut name,
-                &raw mut value,
-                &raw mut length,
-            ) != bindings::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
+            if bindings::rd_kafka_header_get_all(list, index, &raw mut name, &raw mut value, &raw mut length)
+                != bindings::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR
             {
                 break;
             }
-            let value = (!value.is_null())
-                .then(|| std::slice::from_raw_parts(value.cast::<u8>(), length).to_vec());
+            let value =
+                (!value.is_null()).then(|| std::slice::from_raw_parts(value.cast::<u8>(), length).to_vec());
             headers.push((CStr::from_ptr(name).to_bytes().to_vec(), value));
         }
     }

@@ -15,8 +15,8 @@ use testcontainers::{Container, GenericImage};
 
 pub use crate::broker_options::{BrokerOptions, IMAGE_3_9, default_image};
 use crate::broker_options::{
-    HOST_PORT, PROXIED_PORT, ProxiedPorts, SASL_PORT, base_properties, environment_name,
-    listener_properties, sasl_properties,
+    HOST_PORT, PROXIED_PORT, ProxiedPorts, SASL_PORT, base_properties, environment_name, listener_properties,
+    sasl_properties,
 };
 use crate::docker::{OWNER_LABEL, docker, owner};
 
@@ -38,16 +38,11 @@ impl Broker {
     pub fn start(options: &BrokerOptions) -> Result<Broker> {
         let port = free_port()?;
         let proxied = if options.proxied {
-            Some(ProxiedPorts {
-                advertised: free_port()?,
-                direct: free_port()?,
-            })
+            Some(ProxiedPorts { advertised: free_port()?, direct: free_port()? })
         } else {
             None
         };
-        let sasl_port = (!options.sasl_users.is_empty())
-            .then(free_port)
-            .transpose()?;
+        let sasl_port = (!options.sasl_users.is_empty()).then(free_port).transpose()?;
         let cluster_id = cluster_id();
         let (name, tag) = options
             .image
@@ -73,20 +68,10 @@ impl Broker {
         }
         let container = request
             .with_env_var("CLUSTER_ID", &cluster_id)
-            .with_env_var(
-                "KAFKA_HEAP_OPTS",
-                format!("-Xms128m -Xmx{}m", options.heap_mib),
-            )
+            .with_env_var("KAFKA_HEAP_OPTS", format!("-Xms128m -Xmx{}m", options.heap_mib))
             .start()
             .with_context(|| format!("{} does not start", options.image))?;
-        let broker = Broker {
-            container,
-            image: options.image.clone(),
-            port,
-            proxied,
-            sasl_port,
-            cluster_id,
-        };
+        let broker = Broker { container, image: options.image.clone(), port, proxied, sasl_port, cluster_id };
         broker.wait_until_ready()?;
         Ok(broker)
     }
@@ -108,11 +93,7 @@ impl Broker {
     /// # Panics
     /// When the broker was not started `with_proxied_listener`.
     pub fn proxied_bootstrap(&self) -> String {
-        loopback(
-            self.proxied
-                .expect("a broker started with_proxied_listener")
-                .advertised,
-        )
+        loopback(self.proxied.expect("a broker started with_proxied_listener").advertised)
     }
 
     /// Where the proxy finds the broker.
@@ -120,11 +101,7 @@ impl Broker {
     /// # Panics
     /// When the broker was not started `with_proxied_listener`.
     pub fn behind_proxy(&self) -> String {
-        loopback(
-            self.proxied
-                .expect("a broker started with_proxied_listener")
-                .direct,
-        )
+        loopback(self.proxied.expect("a broker started with_proxied_listener").direct)
     }
 
     pub fn cluster_id(&self) -> &str {
@@ -164,13 +141,7 @@ impl Broker {
     /// `broker.tool("kafka-topics.sh", &["--list"])`. Slow, a JVM each.
     pub fn tool(&self, tool: &str, arguments: &[&str]) -> Result<String> {
         let path = format!("/opt/kafka/bin/{tool}");
-        let mut words = vec![
-            "exec",
-            self.container.id(),
-            &path,
-            "--bootstrap-server",
-            "localhost:9091",
-        ];
+        let mut words = vec!["exec", self.container.id(), &path, "--bootstrap-server", "localhost:9091"];
         words.extend(arguments);
         docker(&words)
     }
@@ -198,10 +169,7 @@ impl Broker {
             if running != "true" || deadline < Instant::now() {
                 let logs = self.logs();
                 let tail = &logs[logs.floor_char_boundary(logs.len().saturating_sub(4000))..];
-                bail!(
-                    "{} does not answer ({error}); its log ends so:\n{tail}",
-                    self.image
-                );
+                bail!("{} does not answer ({error}); its log ends so:\n{tail}", self.image);
             }
         }
     }
@@ -232,9 +200,7 @@ pub fn free_port() -> Result<u16> {
 /// Every broker is a cluster of its own, and Kafka wants 16 bytes in base 64.
 fn cluster_id() -> String {
     static LAST: Mutex<u32> = Mutex::new(0);
-    let mut last = LAST
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut last = LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     *last += 1;
     let mut id = format!("verbatim{:08}{:04}", std::process::id(), *last);
     while id.len() < CLUSTER_ID_BYTES {

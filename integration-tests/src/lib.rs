@@ -24,11 +24,7 @@ pub mod workload;
 pub fn unique_name(stem: &str) -> String {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    format!(
-        "{stem}-{}-{}",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
+    format!("{stem}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Asks again every 100 ms until the answer is there or the time is up.
@@ -36,20 +32,13 @@ pub fn unique_name(stem: &str) -> String {
 /// # Panics
 /// When the time is up, naming what was waited for.
 #[track_caller]
-pub fn wait_for<T>(
-    what: &str,
-    timeout: std::time::Duration,
-    mut attempt: impl FnMut() -> Option<T>,
-) -> T {
+pub fn wait_for<T>(what: &str, timeout: std::time::Duration, mut attempt: impl FnMut() -> Option<T>) -> T {
     let deadline = std::time::Instant::now() + timeout;
     loop {
         if let Some(found) = attempt() {
             return found;
         }
-        assert!(
-            std::time::Instant::now() < deadline,
-            "waited {timeout:?} in vain for {what}"
-        );
+        assert!(std::time::Instant::now() < deadline, "waited {timeout:?} in vain for {what}");
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
 }

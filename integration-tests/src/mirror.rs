@@ -17,9 +17,11 @@ const POLL: Duration = Duration::from_millis(20);
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
-        let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("a workspace above this crate");
+        // For those who test a binary that is built already, a release for instance.
+        if let Some(path) = std::env::var_os("VERBATIM_BINARY") {
+            return path.into();
+        }
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace above this crate");
         // The whole workspace is named so that dependencies get the features they have in `cargo test
         // --workspace`: with others they would all be compiled again.
         let run = escargot::CargoBuild::new()
@@ -64,10 +66,8 @@ impl MirrorConfig {
     /// Sets a key to a value in TOML's own notation: `set("delivery", "lanes", "4")`. Replaces an earlier value.
     #[must_use]
     pub fn set(mut self, section: &str, key: &str, value: &str) -> MirrorConfig {
-        self.entries
-            .retain(|entry| (entry.0.as_str(), entry.1.as_str()) != (section, key));
-        self.entries
-            .push((section.to_owned(), key.to_owned(), value.to_owned()));
+        self.entries.retain(|entry| (entry.0.as_str(), entry.1.as_str()) != (section, key));
+        self.entries.push((section.to_owned(), key.to_owned(), value.to_owned()));
         self
     }
 
@@ -145,11 +145,7 @@ impl Mirror {
             .stderr(stderr)
             .spawn()
             .context("the mirror cannot be started")?;
-        Ok(Mirror {
-            child,
-            directory,
-            status: None,
-        })
+        Ok(Mirror { child, directory, status: None })
     }
 
     pub fn pid(&self) -> u32 {
@@ -194,9 +190,7 @@ impl Mirror {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(status) = self.poll_status()? {
-                return status
-                    .code()
-                    .with_context(|| format!("ended by a signal: {status}"));
+                return status.code().with_context(|| format!("ended by a signal: {status}"));
             }
             if deadline < Instant::now() {
                 bail!("still running after {timeout:?}; {}", self.story());
@@ -249,13 +243,7 @@ impl Mirror {
     fn status_field(&self, name: &str) -> Result<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
         text.lines()
-            .find_map(|line| {
-                line.strip_prefix(name)?
-                    .split_whitespace()
-                    .next()?
-                    .parse()
-                    .ok()
-            })
+            .find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
             .with_context(|| format!("no {name} in the process's status"))
     }
 
@@ -293,11 +281,7 @@ pub struct Finished {
 pub fn finish(config: &MirrorConfig, words: &[&str], timeout: Duration) -> Result<Finished> {
     let mut mirror = Mirror::start(&config.to_toml(), words)?;
     let code = mirror.wait(timeout)?;
-    Ok(Finished {
-        code,
-        stdout: mirror.stdout(),
-        stderr: mirror.stderr(),
-    })
+    Ok(Finished { code, stdout: mirror.stdout(), stderr: mirror.stderr() })
 }
 
 #[cfg(test)]

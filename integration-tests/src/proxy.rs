@@ -49,12 +49,7 @@ pub struct Rule {
 
 impl Rule {
     pub fn once(api_key: i16, action: Action) -> Rule {
-        Rule {
-            api_key,
-            containing: Vec::new(),
-            times: 1,
-            action,
-        }
+        Rule { api_key, containing: Vec::new(), times: 1, action }
     }
 
     /// Only for requests that hold these bytes anywhere, such as a transactional id.
@@ -71,8 +66,7 @@ impl Rule {
     }
 
     fn picks(&self, frame: &[u8]) -> bool {
-        let holds =
-            |bytes: &[u8]| bytes.is_empty() || frame.windows(bytes.len()).any(|part| part == bytes);
+        let holds = |bytes: &[u8]| bytes.is_empty() || frame.windows(bytes.len()).any(|part| part == bytes);
         0 < self.times && api_key(frame) == Some(self.api_key) && holds(&self.containing)
     }
 }
@@ -112,8 +106,7 @@ impl Proxy {
     }
 
     pub fn between(address: &str, upstream: &str) -> Result<Proxy> {
-        let listener =
-            TcpListener::bind(address).with_context(|| format!("no proxy at {address}"))?;
+        let listener = TcpListener::bind(address).with_context(|| format!("no proxy at {address}"))?;
         let shared = Arc::new(Shared {
             upstream: upstream.to_owned(),
             state: Mutex::default(),
@@ -121,10 +114,7 @@ impl Proxy {
         });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || accept(&listener, &accepting));
-        Ok(Proxy {
-            address: address.to_owned(),
-            shared,
-        })
+        Ok(Proxy { address: address.to_owned(), shared })
     }
 
     pub fn bootstrap(&self) -> &str {
@@ -158,12 +148,7 @@ impl Proxy {
             if left.is_zero() {
                 return false;
             }
-            state = self
-                .shared
-                .changed
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }

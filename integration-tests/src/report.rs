@@ -24,27 +24,18 @@ pub struct PartitionReport {
 
 impl Report {
     pub fn is_equal(&self) -> bool {
-        self.partitions
-            .iter()
-            .all(|partition| partition.differences.is_equal())
+        self.partitions.iter().all(|partition| partition.differences.is_equal())
     }
 
     /// One count over all partitions: `report.total(|differences| differences.lost)`.
     pub fn total(&self, count: impl Fn(&Differences) -> usize) -> usize {
-        self.partitions
-            .iter()
-            .map(|partition| count(&partition.differences))
-            .sum()
+        self.partitions.iter().map(|partition| count(&partition.differences)).sum()
     }
 
     /// Only the partitions that differ, a line or two each.
     pub fn describe(&self) -> String {
         let mut text = String::new();
-        for report in self
-            .partitions
-            .iter()
-            .filter(|report| !report.differences.is_equal())
-        {
+        for report in self.partitions.iter().filter(|report| !report.differences.is_equal()) {
             let found = &report.differences;
             writeln!(
                 text,
@@ -66,54 +57,23 @@ impl Report {
 }
 
 /// What differs between the two records at the same place, in words.
-pub(crate) fn describe_pair(
-    place: usize,
-    wanted: Option<&SeenRecord>,
-    found: Option<&SeenRecord>,
-) -> String {
+pub(crate) fn describe_pair(place: usize, wanted: Option<&SeenRecord>, found: Option<&SeenRecord>) -> String {
     let mut text = format!("record {place}");
     match (wanted, found) {
         (Some(wanted), Some(found)) => {
-            write!(
-                text,
-                " (source offset {}, target offset {})",
-                wanted.offset, found.offset
-            )
-            .ok();
+            write!(text, " (source offset {}, target offset {})", wanted.offset, found.offset).ok();
             if wanted.key != found.key {
-                write!(
-                    text,
-                    "; key {} became {}",
-                    show(wanted.key.as_ref()),
-                    show(found.key.as_ref())
-                )
-                .ok();
+                write!(text, "; key {} became {}", show(wanted.key.as_ref()), show(found.key.as_ref())).ok();
             }
             if wanted.value != found.value {
-                write!(
-                    text,
-                    "; value {} became {}",
-                    show(wanted.value.as_ref()),
-                    show(found.value.as_ref())
-                )
-                .ok();
+                write!(text, "; value {} became {}", show(wanted.value.as_ref()), show(found.value.as_ref()))
+                    .ok();
             }
             if wanted.timestamp != found.timestamp {
-                write!(
-                    text,
-                    "; timestamp {:?} became {:?}",
-                    wanted.timestamp, found.timestamp
-                )
-                .ok();
+                write!(text, "; timestamp {:?} became {:?}", wanted.timestamp, found.timestamp).ok();
             }
             if wanted.headers != found.headers {
-                write!(
-                    text,
-                    "; headers {} became {}",
-                    show_headers(wanted),
-                    show_headers(found)
-                )
-                .ok();
+                write!(text, "; headers {} became {}", show_headers(wanted), show_headers(found)).ok();
             }
         }
         (Some(wanted), None) => {
@@ -140,17 +100,8 @@ pub(crate) fn describe_pair(
 }
 
 fn show_headers(record: &SeenRecord) -> String {
-    let show_one =
-        |(name, value): &RawHeader| format!("{}: {}", show(Some(name)), show(value.as_ref()));
-    format!(
-        "[{}]",
-        record
-            .headers
-            .iter()
-            .map(show_one)
-            .collect::<Vec<_>>()
-            .join(", ")
-    )
+    let show_one = |(name, value): &RawHeader| format!("{}: {}", show(Some(name)), show(value.as_ref()));
+    format!("[{}]", record.headers.iter().map(show_one).collect::<Vec<_>>().join(", "))
 }
 
 fn show(bytes: Option<&Vec<u8>>) -> String {
@@ -158,11 +109,7 @@ fn show(bytes: Option<&Vec<u8>>) -> String {
         None => "null".to_owned(),
         Some(bytes) if bytes.len() <= SHOWN_BYTES_MAX => format!("\"{}\"", bytes.escape_ascii()),
         Some(bytes) => {
-            format!(
-                "\"{}...\" of {} bytes",
-                bytes[..SHOWN_BYTES_MAX].escape_ascii(),
-                bytes.len()
-            )
+            format!("\"{}...\" of {} bytes", bytes[..SHOWN_BYTES_MAX].escape_ascii(), bytes.len())
         }
     }
 }

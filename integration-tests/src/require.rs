@@ -36,18 +36,15 @@ pub fn kafka(image: &str, test: &str) -> bool {
 }
 
 fn is_required() -> bool {
-    let is_set = |name: &str| {
-        std::env::var(name).is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"))
-    };
+    let is_set =
+        |name: &str| std::env::var(name).is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
     is_set("CI") || is_set("VERBATIM_REQUIRE_KAFKA")
 }
 
 fn available(image: &str) -> Result<(), String> {
     // Once an image a process: a pull that fails is slow. The lock also keeps two tests from pulling at once.
     static KNOWN: Mutex<Vec<(String, Result<(), String>)>> = Mutex::new(Vec::new());
-    let mut known = KNOWN
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some((_, answer)) = known.iter().find(|(name, _)| name == image) {
         return answer.clone();
     }
@@ -67,7 +64,5 @@ fn look(image: &str) -> Result<(), String> {
     } else {
         ""
     };
-    Err(format!(
-        "the image {image} is not here and cannot be pulled{script}"
-    ))
+    Err(format!("the image {image} is not here and cannot be pulled{script}"))
 }

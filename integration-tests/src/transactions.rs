@@ -44,10 +44,7 @@ pub fn describe(bootstrap: &str, transactional_id: &str) -> Result<Option<Transa
     let deadline = Instant::now() + COORDINATOR_TIMEOUT;
     loop {
         let answer = wire::call(bootstrap, 0, &request)?;
-        let found = answer
-            .transaction_states
-            .first()
-            .context("no answer about the transaction")?;
+        let found = answer.transaction_states.first().context("no answer about the transaction")?;
         match found.error_code {
             0 => return Ok(Some(state(found))),
             TRANSACTIONAL_ID_NOT_FOUND => return Ok(None),
@@ -67,19 +64,15 @@ pub fn describe(bootstrap: &str, transactional_id: &str) -> Result<Option<Transa
 /// the only broker is the one asked.
 fn find_coordinator(bootstrap: &str, transactional_id: &str) -> Result<()> {
     const TRANSACTION: i8 = 1;
-    let request = FindCoordinatorRequest::default()
-        .with_key_type(TRANSACTION)
-        .with_key(text(transactional_id));
+    let request =
+        FindCoordinatorRequest::default().with_key_type(TRANSACTION).with_key(text(transactional_id));
     wire::call(bootstrap, 3, &request).map(drop)
 }
 
 fn state(found: &describe_transactions_response::TransactionState) -> TransactionState {
     let partitions = found.topics.iter().flat_map(|topic| {
         let name = topic.topic.to_string();
-        topic
-            .partitions
-            .iter()
-            .map(move |&partition| (name.clone(), partition))
+        topic.partitions.iter().map(move |&partition| (name.clone(), partition))
     });
     TransactionState {
         transactional_id: found.transactional_id.to_string(),
@@ -98,11 +91,7 @@ pub fn open_with_prefix(bootstrap: &str, prefix: &str) -> Result<Vec<Transaction
         .with_state_filters(vec![StrBytes::from_static_str("Ongoing")])
         .with_duration_filter(-1);
     let answer = wire::call(bootstrap, 1, &request)?;
-    ensure!(
-        answer.error_code == 0,
-        "listing transactions: error {}",
-        answer.error_code
-    );
+    ensure!(answer.error_code == 0, "listing transactions: error {}", answer.error_code);
     let mut open = Vec::new();
     for listed in &answer.transaction_states {
         if listed.transactional_id.starts_with(prefix)

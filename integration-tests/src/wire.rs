@@ -32,8 +32,7 @@ pub fn call<R: Request>(bootstrap: &str, version: i16, request: &R) -> Result<R:
 
 /// Sends one frame, given without its length, over a new connection; the answer, again without its length.
 pub fn exchange(address: &str, frame: &[u8]) -> Result<Bytes> {
-    let mut stream =
-        TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
+    let mut stream = TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     write_frame(&mut stream, frame)?;

@@ -46,10 +46,7 @@ impl ProducerContext for Deliveries {
             }
             Err((error, message)) => {
                 let refusal = format!("{} {}: {error}", message.topic(), message.partition());
-                self.refused
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(refusal);
+                self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
             }
         }
     }
@@ -77,18 +74,12 @@ impl Writer {
     }
 
     pub fn idempotent(bootstrap: &str, overrides: &[(&str, &str)]) -> Result<Writer> {
-        Writer::plain(
-            bootstrap,
-            &[overrides, &[("enable.idempotence", "true")]].concat(),
-        )
+        Writer::plain(bootstrap, &[overrides, &[("enable.idempotence", "true")]].concat())
     }
 
     /// A transactional producer, ready to `begin`.
     pub fn transactional(bootstrap: &str, id: &str, overrides: &[(&str, &str)]) -> Result<Writer> {
-        let writer = Writer::plain(
-            bootstrap,
-            &[overrides, &[("transactional.id", id)]].concat(),
-        )?;
+        let writer = Writer::plain(bootstrap, &[overrides, &[("transactional.id", id)]].concat())?;
         writer.producer.init_transactions(TIMEOUT)?;
         Ok(writer)
     }
@@ -96,13 +87,9 @@ impl Writer {
     /// Hands one record over, waiting while the producer's queue is full.
     pub fn send(&self, topic: &str, record: &Record) -> Result<()> {
         // librdkafka takes 0 for "now".
-        ensure!(
-            record.timestamp != Some(0),
-            "a timestamp of 0 needs batch::produce"
-        );
-        let mut base: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic)
-            .partition(record.partition)
-            .timestamp(record.timestamp.unwrap_or(-1));
+        ensure!(record.timestamp != Some(0), "a timestamp of 0 needs batch::produce");
+        let mut base: BaseRecord<'_, [u8], [u8]> =
+            BaseRecord::to(topic).partition(record.partition).timestamp(record.timestamp.unwrap_or(-1));
         if !record.headers.is_empty() {
             base = base.headers(headers::to_native(&record.headers));
         }
@@ -126,12 +113,7 @@ impl Writer {
     pub fn flush(&self) -> Result<()> {
         self.producer.flush(TIMEOUT)?;
         let refused = self.refused();
-        ensure!(
-            refused.is_empty(),
-            "{} records were refused, the first: {}",
-            refused.len(),
-            refused[0]
-        );
+        ensure!(refused.is_empty(), "{} records were refused, the first: {}", refused.len(), refused[0]);
         Ok(())
     }
 
@@ -153,12 +135,7 @@ impl Writer {
     }
 
     pub fn refused(&self) -> Vec<String> {
-        self.producer
-            .context()
-            .refused
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.producer.context().refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The rdkafka producer itself, for what is not offered here.
@@ -184,8 +161,7 @@ pub fn unique_record(number: u64, partitions: i32, bytes: usize) -> Record {
     }
     value.truncate(bytes.max(24));
     Record {
-        partition: i32::try_from(number % u64::from(partitions.unsigned_abs()))
-            .expect("a partition"),
+        partition: i32::try_from(number % u64::from(partitions.unsigned_abs())).expect("a partition"),
         key: Some(format!("key {number}").into_bytes()),
         value: Some(value),
         headers: Vec::new(),
@@ -221,39 +197,23 @@ pub fn nasty_records(partitions: i32) -> Vec<Record> {
         (text("null value, a tombstone"), None),
         (text("empty value"), Some(vec![])),
         (Some(vec![]), Some(vec![])),
-        (
-            Some(vec![0, 0xff, 0xfe, b'\n', 0]),
-            Some((0..=255).collect()),
-        ),
+        (Some(vec![0, 0xff, 0xfe, b'\n', 0]), Some((0..=255).collect())),
     ];
     let header_sets = [
         vec![],
-        vec![
-            header(b"null", None),
-            header(b"empty", Some(b"")),
-            header(b"text", Some(b"value")),
-        ],
+        vec![header(b"null", None), header(b"empty", Some(b"")), header(b"text", Some(b"value"))],
         vec![
             header(b"again", Some(b"1")),
             header(b"other", None),
             header(b"again", Some(b"1")),
             header(b"again", None),
         ],
-        vec![
-            header(b"", Some(b"empty name")),
-            header(b"\xff\xfe not UTF-8", Some(b"\0\xff\0")),
-        ],
+        vec![header(b"", Some(b"empty name")), header(b"\xff\xfe not UTF-8", Some(b"\0\xff\0"))],
         vec![header(b"z", Some(b"order")), header(b"a", Some(b"is kept"))],
     ];
     // One hour ahead is the furthest that a broker takes by default. Two neighbours have equal times.
-    let timestamps = [
-        None,
-        Some(1),
-        Some(now - 3650 * DAY_MS),
-        Some(now),
-        Some(now),
-        Some(now + 50 * 60 * 1000),
-    ];
+    let timestamps =
+        [None, Some(1), Some(now - 3650 * DAY_MS), Some(now), Some(now), Some(now + 50 * 60 * 1000)];
     let mut records = Vec::new();
     for (key, value) in &contents {
         for headers in &header_sets {
@@ -286,10 +246,7 @@ pub fn nasty_records(partitions: i32) -> Vec<Record> {
 /// Records with what only `batch::produce` can write: names of headers that hold a NUL.
 pub fn nul_header_records() -> Vec<Record> {
     let names: [&[u8]; 4] = [b"a\0b", b"\0", b"a\0", b"a"];
-    let headers = names
-        .iter()
-        .map(|name| (name.to_vec(), Some(b"value".to_vec())))
-        .collect();
+    let headers = names.iter().map(|name| (name.to_vec(), Some(b"value".to_vec()))).collect();
     vec![Record {
         partition: 0,
         key: None,
@@ -307,13 +264,7 @@ pub struct LiveLoad {
 
 impl LiveLoad {
     /// `rate` is in records a second.
-    pub fn start(
-        bootstrap: &str,
-        topic: &str,
-        partitions: i32,
-        first: u64,
-        rate: u64,
-    ) -> Result<LiveLoad> {
+    pub fn start(bootstrap: &str, topic: &str, partitions: i32, first: u64, rate: u64) -> Result<LiveLoad> {
         let writer = Writer::idempotent(bootstrap, &[])?;
         let stop = Arc::new(AtomicBool::new(false));
         let (stopping, topic) = (Arc::clone(&stop), topic.to_owned());
@@ -331,19 +282,14 @@ impl LiveLoad {
             writer.flush()?;
             Ok(sent)
         });
-        Ok(LiveLoad {
-            stop,
-            thread: Some(thread),
-        })
+        Ok(LiveLoad { stop, thread: Some(thread) })
     }
 
     /// Stops, waits for the acknowledgements, and says how many records were written.
     pub fn stop(mut self) -> Result<u64> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().context("already stopped")?;
-        thread
-            .join()
-            .map_err(|_| anyhow::anyhow!("the load's thread panicked"))?
+        thread.join().map_err(|_| anyhow::anyhow!("the load's thread panicked"))?
     }
 }
 
@@ -354,8 +300,6 @@ impl Drop for LiveLoad {
 }
 
 pub fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -19,9 +19,7 @@ fn verdict(change: impl FnOnce(&mut Vec<Record>)) -> Result<Report> {
     let broker = shared_broker();
     let bootstrap = broker.bootstrap();
     let admin = Admin::connect(&bootstrap)?;
-    let mut records: Vec<Record> = (0..100)
-        .map(|number| unique_record(number, 2, 50))
-        .collect();
+    let mut records: Vec<Record> = (0..100).map(|number| unique_record(number, 2, 50)).collect();
     records[10].headers = vec![(b"name".to_vec(), Some(vec![]))];
     let topics = (unique_name("original"), unique_name("copy"));
     write(&admin, &bootstrap, &topics.0, &records)?;
@@ -58,58 +56,18 @@ fn check(change: impl FnOnce(&mut Vec<Record>), expected: [usize; 4], words: &st
 fn the_checker_finds_what_is_planted() {
     require_kafka!();
     check(|_| {}, [0; 4], "");
-    check(
-        |records| drop(records.remove(40)),
-        [1, 0, 0, 0],
-        "record 20 (source offset 20",
-    );
+    check(|records| drop(records.remove(40)), [1, 0, 0, 0], "record 20 (source offset 20");
     check(|records| drop(records.pop()), [1, 0, 0, 0], "is missing");
-    check(
-        |records| records.insert(42, records[40].clone()),
-        [0, 1, 0, 0],
-        "partition 0: 50 records",
-    );
-    check(
-        |records| records.push(records[99].clone()),
-        [0, 1, 0, 0],
-        "is too much",
-    );
-    check(
-        |records| records.swap(40, 42),
-        [0, 0, 0, 1],
-        "key \"key 40\" became \"key 42\"",
-    );
-    check(
-        |records| records[10].headers[0].1 = None,
-        [1, 0, 1, 0],
-        "\"name\": \"\"] became [\"name\": null]",
-    );
-    check(
-        |records| records[10].headers.push((b"name".to_vec(), None)),
-        [1, 0, 1, 0],
-        "headers",
-    );
-    check(
-        |records| records[5].timestamp = None,
-        [1, 0, 1, 0],
-        "became NotAvailable",
-    );
-    check(
-        |records| records[5].key = None,
-        [1, 0, 1, 0],
-        "key \"key 5\" became null",
-    );
-    check(
-        |records| records[5].value = Some(vec![]),
-        [1, 0, 1, 0],
-        "became \"\"",
-    );
+    check(|records| records.insert(42, records[40].clone()), [0, 1, 0, 0], "partition 0: 50 records");
+    check(|records| records.push(records[99].clone()), [0, 1, 0, 0], "is too much");
+    check(|records| records.swap(40, 42), [0, 0, 0, 1], "key \"key 40\" became \"key 42\"");
+    check(|records| records[10].headers[0].1 = None, [1, 0, 1, 0], "\"name\": \"\"] became [\"name\": null]");
+    check(|records| records[10].headers.push((b"name".to_vec(), None)), [1, 0, 1, 0], "headers");
+    check(|records| records[5].timestamp = None, [1, 0, 1, 0], "became NotAvailable");
+    check(|records| records[5].key = None, [1, 0, 1, 0], "key \"key 5\" became null");
+    check(|records| records[5].value = Some(vec![]), [1, 0, 1, 0], "became \"\"");
     // Both partitions differ: one lost a record, the other has one of its neighbour's.
-    check(
-        |records| records[5].partition = 0,
-        [1, 0, 1, 0],
-        "partition 1",
-    );
+    check(|records| records[5].partition = 0, [1, 0, 1, 0], "partition 1");
 }
 
 #[test]
@@ -127,11 +85,7 @@ fn nasty_records_arrive_as_they_are_in_every_compression() {
             writer.send(&topic, record).unwrap();
         }
         writer.flush().unwrap();
-        for (partition, seen) in checker::read_records(&bootstrap, &topic)
-            .unwrap()
-            .iter()
-            .enumerate()
-        {
+        for (partition, seen) in checker::read_records(&bootstrap, &topic).unwrap().iter().enumerate() {
             let sent: Vec<&Record> = records
                 .iter()
                 .filter(|record| usize::try_from(record.partition).unwrap() == partition)
@@ -156,10 +110,7 @@ fn batches_written_by_hand_hold_what_no_client_sends() {
     let topic = unique_name("raw");
     admin.create_topic(&topic, 1).unwrap();
     let mut records = workload::nul_header_records();
-    records.push(Record {
-        timestamp: Some(0),
-        ..Record::default()
-    });
+    records.push(Record { timestamp: Some(0), ..Record::default() });
     records.push(Record::default());
     batch::produce(&bootstrap, &topic, 0, &records).unwrap();
     let logged = batch::fetch(&bootstrap, &topic, 0, 0).unwrap();
@@ -178,27 +129,11 @@ fn topics_are_made_grown_changed_and_deleted() {
     let bootstrap = broker.bootstrap();
     let admin = Admin::connect(&bootstrap).unwrap();
     let topic = unique_name("administered");
-    admin
-        .create_topic_with(&topic, 1, &[("retention.ms", "123456")])
-        .unwrap();
+    admin.create_topic_with(&topic, 1, &[("retention.ms", "123456")]).unwrap();
     assert!(admin.topics().unwrap().contains(&topic));
-    admin
-        .set_topic_config(&topic, "max.message.bytes", "20000")
-        .unwrap();
-    assert_eq!(
-        admin
-            .topic_config(&topic, "max.message.bytes")
-            .unwrap()
-            .as_deref(),
-        Some("20000")
-    );
-    assert_eq!(
-        admin
-            .topic_config(&topic, "retention.ms")
-            .unwrap()
-            .as_deref(),
-        Some("123456")
-    );
+    admin.set_topic_config(&topic, "max.message.bytes", "20000").unwrap();
+    assert_eq!(admin.topic_config(&topic, "max.message.bytes").unwrap().as_deref(), Some("20000"));
+    assert_eq!(admin.topic_config(&topic, "retention.ms").unwrap().as_deref(), Some("123456"));
     workload::fill(&bootstrap, &topic, 1, 0..10, 50).unwrap();
     admin.delete_records(&topic, 0, 4).unwrap();
     assert_eq!(admin.watermarks(&topic, 0).unwrap(), (4, 10));
@@ -219,12 +154,7 @@ fn the_coordinator_tells_an_open_transaction() {
     admin.create_topic(&topic, 1).unwrap();
     assert_eq!(transactions::describe(&bootstrap, &id).unwrap(), None);
     let writer = Writer::transactional(&bootstrap, &id, &[]).unwrap();
-    assert!(
-        !transactions::describe(&bootstrap, &id)
-            .unwrap()
-            .unwrap()
-            .is_open()
-    );
+    assert!(!transactions::describe(&bootstrap, &id).unwrap().unwrap().is_open());
     writer.begin().unwrap();
     writer.send(&topic, &unique_record(0, 1, 50)).unwrap();
     writer.flush().unwrap();
@@ -232,11 +162,7 @@ fn the_coordinator_tells_an_open_transaction() {
     assert_eq!(open.len(), 1);
     assert_eq!(open[0].partitions, [(topic.clone(), 0)]);
     writer.abort().unwrap();
-    assert!(
-        transactions::open_with_prefix(&bootstrap, &id)
-            .unwrap()
-            .is_empty()
-    );
+    assert!(transactions::open_with_prefix(&bootstrap, &id).unwrap().is_empty());
     writer.begin().unwrap();
     writer.send(&topic, &unique_record(1, 1, 50)).unwrap();
     writer.commit().unwrap();
@@ -269,9 +195,7 @@ fn survives(options: &BrokerOptions) {
     broker.start_again().unwrap();
     assert_eq!(checker::count_records(&bootstrap, "survivor").unwrap(), 100);
     writer.begin().unwrap();
-    writer
-        .send("survivor", &unique_record(100, 2, 100))
-        .unwrap();
+    writer.send("survivor", &unique_record(100, 2, 100)).unwrap();
     writer.commit().unwrap();
     broker.stop().unwrap();
     broker.start_again().unwrap();
@@ -280,12 +204,7 @@ fn survives(options: &BrokerOptions) {
     broker.unpause().unwrap();
     assert_eq!(checker::count_records(&bootstrap, "survivor").unwrap(), 110);
     assert!(broker.logs().contains(broker.cluster_id()));
-    assert!(
-        broker
-            .tool("kafka-topics.sh", &["--list"])
-            .unwrap()
-            .contains("survivor")
-    );
+    assert!(broker.tool("kafka-topics.sh", &["--list"]).unwrap().contains("survivor"));
 }
 
 #[test]
@@ -320,17 +239,9 @@ fn tears(options: &BrokerOptions) {
     writer.flush().unwrap();
     let answer = proxy.deliver_held().unwrap().unwrap();
     // Correlation id, throttle time, error code.
-    assert_eq!(
-        answer[8..10],
-        [0, 0],
-        "the broker takes the late EndTxn: {answer:?}"
-    );
+    assert_eq!(answer[8..10], [0, 0], "the broker takes the late EndTxn: {answer:?}");
     let count = || checker::count_records(&broker.bootstrap(), "torn").ok();
-    wait_for(
-        "the half transaction to be visible",
-        Duration::from_secs(10),
-        || (count()? == 2).then_some(()),
-    );
+    wait_for("the half transaction to be visible", Duration::from_secs(10), || (count()? == 2).then_some(()));
     assert!(proxy.deliver_held().unwrap().is_none());
 }
 
@@ -342,20 +253,13 @@ fn the_proxy_delays_cuts_and_refuses() {
     let admin = Admin::connect(&broker.bootstrap()).unwrap();
     admin.create_topic("proxied", 1).unwrap();
     let writer = Writer::transactional(proxy.bootstrap(), "proxied", &[]).unwrap();
-    for (number, action) in [
-        Action::Delay(Duration::from_secs(2)),
-        Action::CutBefore,
-        Action::CutAfter,
-    ]
-    .into_iter()
-    .enumerate()
+    for (number, action) in
+        [Action::Delay(Duration::from_secs(2)), Action::CutBefore, Action::CutAfter].into_iter().enumerate()
     {
         proxy.add_rule(Rule::once(END_TXN, action));
         let start = std::time::Instant::now();
         writer.begin().unwrap();
-        writer
-            .send("proxied", &unique_record(number as u64, 1, 50))
-            .unwrap();
+        writer.send("proxied", &unique_record(number as u64, 1, 50)).unwrap();
         writer.commit().unwrap();
         if let Action::Delay(delay) = action {
             assert!(delay <= start.elapsed());
@@ -363,24 +267,15 @@ fn the_proxy_delays_cuts_and_refuses() {
     }
     assert_eq!(proxy.seen(END_TXN), 5, "two were sent again");
     proxy.refuse(true);
-    assert!(
-        Admin::connect(proxy.bootstrap())
-            .unwrap()
-            .watermarks("proxied", 0)
-            .is_err()
-    );
+    assert!(Admin::connect(proxy.bootstrap()).unwrap().watermarks("proxied", 0).is_err());
     proxy.refuse(false);
-    assert_eq!(
-        checker::count_records(proxy.bootstrap(), "proxied").unwrap(),
-        3
-    );
+    assert_eq!(checker::count_records(proxy.bootstrap(), "proxied").unwrap(), 3);
 }
 
 #[test]
 fn users_may_do_what_an_acl_allows() {
     require_kafka!();
-    let broker =
-        Broker::start(&BrokerOptions::default().with_sasl(&[("mirror", "secret")])).unwrap();
+    let broker = Broker::start(&BrokerOptions::default().with_sasl(&[("mirror", "secret")])).unwrap();
     let admin = Admin::connect(&broker.bootstrap()).unwrap();
     admin.create_topic("guarded", 1).unwrap();
     let sasl = [
@@ -398,8 +293,5 @@ fn users_may_do_what_an_acl_allows() {
     admin.allow("mirror", 2, "guarded", 4).unwrap();
     admin.allow("mirror", 2, "guarded", 8).unwrap();
     write().unwrap();
-    assert_eq!(
-        checker::count_records(&broker.bootstrap(), "guarded").unwrap(),
-        1
-    );
+    assert_eq!(checker::count_records(&broker.bootstrap(), "guarded").unwrap(), 1);
 }

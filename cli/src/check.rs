@@ -1,0 +1,273 @@
+//! `verbatim check --connect`: asks both clusters, without changing anything, whether the flow would run.
+
+use crate::clusters::Clusters;
+use crate::exit_code::Code;
+use crate::ledger::Ledger;
+use kafka_types::{SourcePartition, TopicName};
+use serde::Serialize;
+use std::fmt::Write;
+use verbatim_core::config::Flow;
+use verbatim_core::event::Listing;
+use verbatim_core::failure::{Side, Trouble};
+use verbatim_core::ledger::{Terms, check_settings};
+
+/// What was looked at, in order; the JSON form of it is relied on by users' scripts.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Findings {
+    pub ok: bool,
+    pub findings: Vec<Finding>,
+    #[serde(skip)]
+    problems: Vec<Code>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    pub subject: String,
+    pub ok: bool,
+    pub detail: String,
+}
+
+impl Findings {
+    /// What can be said without asking anybody: a configuration that was read is valid.
+    pub(crate) fn of_configuration() -> Findings {
+        let mut findings = Findings { ok: true, ..Findings::default() };
+        findings.good("configuration", "valid; --connect asks the clusters too");
+        findings
+    }
+
+    fn good(&mut self, subject: impl ToString, detail: impl Into<String>) {
+        self.findings.push(Finding { subject: subject.to_string(), ok: true, detail: detail.into() });
+    }
+
+    fn bad(&mut self, code: Code, subject: impl ToString, detail: impl Into<String>) {
+        self.problems.push(code);
+        self.findings.push(Finding { subject: subject.to_string(), ok: false, detail: detail.into() });
+    }
+
+    fn trouble(&mut self, side: Side, subject: impl ToString, trouble: &Trouble) {
+        let detail = match trouble {
+            Trouble::NotAuthorized { resource, operation } => {
+                format!("the {side} needs an ACL: allow {operation} on {resource}")
+            }
+            other => format!("the {side} cluster: {other}"),
+        };
+        self.bad(Code::from(trouble), subject, detail);
+    }
+
+    /// What must be mended first decides: reach, then permission, then configuration.
+    pub(crate) fn code(&self) -> Code {
+        let order = [Code::Unreachable, Code::NotAuthorized, Code::Configuration, Code::TryAgain];
+        order.into_iter().find(|code| self.problems.contains(code)).unwrap_or(Code::Done)
+    }
+}
+
+pub(crate) fn text(findings: &Findings) -> String {
+    let width = findings.findings.iter().map(|finding| finding.subject.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { subject, ok, detail } in &findings.findings {
+        let mark = if *ok { "ok  " } else { "FAIL" };
+        let _ = writeln!(text, "{mark}  {subject:width$}  {detail}");
+    }
+    text
+}
+
+/// Looks at everything, also after a first problem, so that one look shows all there is to mend.
+pub(crate) fn connect(clusters: &impl Clusters, flow: &Flow) -> Findings {
+    let mut findings = Findings::default();
+    findings.good("configuration", "valid");
+    let source = listing(clusters, Side::Source, &mut findings);
+    let target = listing(clusters, Side::Target, &mut findings);
+    if let (Some(source), Some(target)) = (&source, &target) {
+        distinct(flow, source, target, &mut findings);
+        source_topics(clusters, flow, source, &mut findings);
+        target_topics(clusters, flow, source, target, &mut findings);
+        ledger(clusters, flow, source, target, &mut findings);
+        replication(flow, target, &mut findings);
+    }
+    findings.ok = findings.problems.is_empty();
+    findings
+}
+
+fn listing(clusters: &impl Clusters, side: Side, findings: &mut Findings) -> Option<Listing> {
+    match clusters.describe(side) {
+        Ok(listing) => {
+            findings.good(side, format!("cluster {}, {} brokers", listing.cluster_id, listing.brokers));
+            Some(listing)
+        }
+        Err(trouble) => {
+            findings.trouble(side, side, &trouble);
+            None
+        }
+    }
+}
+
+/// Within one cluster a mirror must not write to what it reads, nor read what it writes.
+fn distinct(flow: &Flow, source: &Listing, target: &Listing, findings: &mut Findings) {
+    if source.cluster_id != target.cluster_id {
+        return findings.good("clusters", "source and target are two clusters");
+    }
+    let sample = TopicName::from("a");
+    if flow.rename.target(&sample) == sample {
+        let detail = "source and target are the same cluster, and topics keep their names: each would be copied \
+                      onto itself; set topics.rename";
+        return findings.bad(Code::Configuration, "clusters", detail);
+    }
+    let again =
+        taken(flow, source).map(|topic| flow.rename.target(topic)).find(|copy| flow.filter.takes(copy));
+    match again {
+        Some(copy) => findings.bad(
+            Code::Configuration,
+            "clusters",
+            format!("source and target are the same cluster, and {copy}, a copy, would be copied again; exclude it"),
+        ),
+        None => findings.good("clusters", "source and target are the same cluster, under other names"),
+    }
+}
+
+fn taken<'a>(flow: &'a Flow, source: &'a Listing) -> impl Iterator<Item = &'a TopicName> {
+    let taken = |(topic, info): &(&TopicName, &verbatim_core::event::TopicInfo)| {
+        !info.internal && flow.filter.takes(topic)
+    };
+    source.topics.iter().filter(taken).map(|(topic, _)| topic)
+}
+
+fn source_topics(clusters: &impl Clusters, flow: &Flow, source: &Listing, findings: &mut Findings) {
+    for (topic, trouble) in source.trouble.iter().filter(|(topic, _)| flow.filter.takes(topic)) {
+        findings.trouble(Side::Source, format!("topic {topic}"), trouble);
+    }
+    let topics: Vec<TopicName> = taken(flow, source).cloned().collect();
+    let partitions: u32 =
+        topics.iter().filter_map(|topic| source.topics.get(topic)).map(|info| info.partitions).sum();
+    if topics.is_empty() {
+        return findings.good("topics", "no source topic matches topics.include yet");
+    }
+    findings.good("topics", format!("{} matched, {partitions} partitions", topics.len()));
+    if let Err(trouble) = clusters.configs(Side::Source, &topics) {
+        findings.trouble(Side::Source, "topic settings", &trouble);
+    }
+    readable(clusters, &topics, findings);
+    for topic in topics.iter().filter(|topic| !flow.rename.target(topic).is_legal()) {
+        let detail = format!("{} is not a legal topic name on the target", flow.rename.target(topic));
+        findings.bad(Code::Configuration, format!("topic {topic}"), detail);
+    }
+}
+
+/// Reads one record of each topic that has one: only a fetch shows whether READ is allowed.
+fn readable(clusters: &impl Clusters, topics: &[TopicName], findings: &mut Findings) {
+    let firsts: Vec<SourcePartition> =
+        topics.iter().map(|topic| SourcePartition::new(topic.clone(), 0)).collect();
+    let extents = match clusters.source_extents(&firsts) {
+        Ok(extents) => extents,
+        Err(trouble) => return findings.trouble(Side::Source, "offsets", &trouble),
+    };
+    for (partition, extent) in extents.into_iter().filter(|(_, extent)| extent.start < extent.last_stable) {
+        let first = clusters
+            .source_records(&partition, extent.start, extent.last_stable)
+            .and_then(|mut records| records.next().transpose());
+        if let Err(trouble @ (Trouble::NotAuthorized { .. } | Trouble::Authentication(_))) = first {
+            findings.trouble(Side::Source, format!("topic {}", partition.topic), &trouble);
+        }
+    }
+}
+
+/// Target topics that exist already must be able to hold exact copies.
+fn target_topics(
+    clusters: &impl Clusters,
+    flow: &Flow,
+    source: &Listing,
+    target: &Listing,
+    findings: &mut Findings,
+) {
+    let copies: Vec<TopicName> = taken(flow, source).map(|topic| flow.rename.target(topic)).collect();
+    for (copy, trouble) in copies.iter().filter_map(|copy| Some((copy, target.trouble.get(copy)?))) {
+        findings.trouble(Side::Target, format!("topic {copy}"), trouble);
+    }
+    let existing: Vec<TopicName> =
+        copies.into_iter().filter(|copy| target.topics.contains_key(copy)).collect();
+    if existing.is_empty() {
+        return;
+    }
+    findings.good("target topics", format!("{} exist already", existing.len()));
+    let configs = match clusters.configs(Side::Target, &existing) {
+        Ok(configs) => configs,
+        Err(trouble) => return findings.trouble(Side::Target, "target topic settings", &trouble),
+    };
+    for (topic, config) in configs {
+        let kind = config.get("message.timestamp.type").map_or("CreateTime", |kind| kind.value.as_str());
+        if kind != "CreateTime" {
+            let detail = format!(
+                "has message.timestamp.type={kind}, which would alter every timestamp; set it to CreateTime"
+            );
+            findings.bad(Code::Configuration, format!("target topic {topic}"), detail);
+        }
+    }
+}
+
+fn ledger(
+    clusters: &impl Clusters,
+    flow: &Flow,
+    source: &Listing,
+    target: &Listing,
+    findings: &mut Findings,
+) {
+    let name = flow.name.ledger();
+    if let Some(trouble) = target.trouble.get(&name) {
+        return findings.trouble(Side::Target, "ledger", trouble);
+    }
+    let Some(info) = target.topics.get(&name) else {
+        return findings.good("ledger", format!("{name} does not exist yet; `run` creates it"));
+    };
+    if info.partitions != flow.lanes {
+        let detail = format!(
+            "{name} has {} partitions, but delivery.lanes is {}: lanes are fixed when the ledger is created",
+            info.partitions, flow.lanes
+        );
+        return findings.bad(Code::Configuration, "ledger", detail);
+    }
+    match clusters.configs(Side::Target, std::slice::from_ref(&name)) {
+        Err(trouble) => return findings.trouble(Side::Target, "ledger", &trouble),
+        Ok(configs) => match configs.get(&name).map(check_settings) {
+            Some(Ok(())) => {}
+            Some(Err(unsafe_ledger)) => {
+                return findings.bad(Code::Configuration, "ledger", unsafe_ledger.to_string());
+            }
+            None => return findings.bad(Code::TryAgain, "ledger", format!("{name} has no settings yet")),
+        },
+    }
+    let records = match clusters.survey() {
+        Ok(records) => records,
+        Err(trouble) => return findings.trouble(Side::Target, "ledger", &trouble),
+    };
+    match Ledger::replay(records) {
+        Ok(ledger) => terms(flow, source, target, &ledger, findings),
+        Err(bad) => findings.bad(Code::Configuration, "ledger", bad.message()),
+    }
+}
+
+fn terms(flow: &Flow, source: &Listing, target: &Listing, ledger: &Ledger, findings: &mut Findings) {
+    let rename = flow.rename.fingerprint();
+    let ours = Terms::new(flow.lanes, &source.cluster_id, &target.cluster_id, rename);
+    match ledger.claims().find_map(|(_, claim)| claim.check(&ours).err()) {
+        Some(mismatch) => findings.bad(Code::Configuration, "ledger", mismatch.to_string()),
+        None => findings.good(
+            "ledger",
+            format!("{}, {} partitions settled", flow.name.ledger(), ledger.entries().count()),
+        ),
+    }
+}
+
+fn replication(flow: &Flow, target: &Listing, findings: &mut Findings) {
+    let wanted = [
+        ("topics.replication.factor", flow.replication_factor),
+        ("delivery.ledger.replication.factor", flow.ledger_replication_factor),
+    ];
+    for (key, factor) in wanted.into_iter().filter_map(|(key, factor)| Some((key, factor?))) {
+        if i64::from(target.brokers) < i64::from(factor) {
+            let detail = format!("is {factor}, but the target has {} brokers", target.brokers);
+            findings.bad(Code::Configuration, key, detail);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! What the commands that only look need of the two clusters: a seam for tests without brokers.
+
+use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use std::collections::BTreeMap;
+use verbatim_core::digest::{RecordHash, RecordParts};
+use verbatim_core::event::{LedgerRecord, Listing, TopicConfig};
+use verbatim_core::failure::{Side, Trouble};
+
+/// The two clusters of a flow, as a reader sees them. Questions wait for their answers.
+pub(crate) trait Clusters: Sync {
+    /// All topics that may be seen.
+    fn describe(&self, side: Side) -> Result<Listing, Trouble>;
+    fn configs(&self, side: Side, topics: &[TopicName]) -> Result<BTreeMap<TopicName, TopicConfig>, Trouble>;
+    /// Partitions that do not exist are left out.
+    fn source_extents(
+        &self,
+        partitions: &[SourcePartition],
+    ) -> Result<BTreeMap<SourcePartition, Extent<SourceOffset>>, Trouble>;
+    fn target_extents(
+        &self,
+        partitions: &[TargetPartition],
+    ) -> Result<BTreeMap<TargetPartition, Extent<TargetOffset>>, Trouble>;
+    /// The committed records of the whole ledger, which must exist.
+    fn survey(&self) -> Result<Vec<LedgerRecord>, Trouble>;
+    /// The committed records in `from..to`; their end is the end of the range or of what is readable,
+    /// whichever comes first.
+    fn source_records(
+        &self,
+        partition: &SourcePartition,
+        from: SourceOffset,
+        to: SourceOffset,
+    ) -> Result<Records<SourceOffset>, Trouble>;
+    fn target_records(
+        &self,
+        partition: &TargetPartition,
+        from: TargetOffset,
+        to: TargetOffset,
+    ) -> Result<Records<TargetOffset>, Trouble>;
+}
+
+/// A partition's ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent<O> {
+    pub start: O,
+    /// Where a read_committed reader's view ends.
+    pub last_stable: O,
+    pub high_watermark: O,
+}
+
+pub(crate) type Records<O> = Box<dyn Iterator<Item = Result<Record<O>, Trouble>> + Send>;
+
+/// A record as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record<O> {
+    pub offset: O,
+    pub key: Option<Vec<u8>>,
+    pub value: Option<Vec<u8>>,
+    /// Name and value of each, in order.
+    pub headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// -1 where the record has none.
+    pub timestamp: i64,
+}
+
+impl<O> Record<O> {
+    pub(crate) fn hash(&self) -> RecordHash {
+        RecordHash::of(RecordParts {
+            key: self.key.as_deref(),
+            value: self.value.as_deref(),
+            headers: self.headers.iter().map(|(name, value)| (name.as_slice(), value.as_deref())),
+            timestamp: self.timestamp,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! Two clusters in memory, for tests of the commands that only look.
+
+use crate::clusters::{Clusters, Extent, Record, Records};
+use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicId, TopicName};
+use std::collections::BTreeMap;
+use verbatim_core::LaneId;
+use verbatim_core::config::{Flow, FlowName, Limits, Start};
+use verbatim_core::digest::Digest;
+use verbatim_core::event::{ConfigValue, LedgerRecord, Listing, TopicConfig, TopicInfo};
+use verbatim_core::failure::{Side, Trouble};
+use verbatim_core::lane::{Attempt, lane_of};
+use verbatim_core::ledger::{
+    Claim, Entry, Record as LedgerEntry, TargetPin, Terms, TopicRecord, wanted_settings,
+};
+use verbatim_core::route::{Rename, TopicFilter};
+
+pub(crate) type Log = Vec<Record<i64>>;
+
+#[derive(Default)]
+pub(crate) struct Fake {
+    pub source: Listing,
+    pub target: Listing,
+    pub source_logs: BTreeMap<SourcePartition, Log>,
+    pub target_logs: BTreeMap<TargetPartition, Log>,
+    /// Log starts that are not the first record's offset.
+    pub source_starts: BTreeMap<SourcePartition, i64>,
+    pub ledger: Vec<LedgerRecord>,
+    pub configs: BTreeMap<(Side, TopicName), TopicConfig>,
+    pub trouble: BTreeMap<Side, Trouble>,
+    /// Topics that may be described but not read.
+    pub unreadable: Vec<TopicName>,
+}
+
+pub(crate) fn flow() -> Flow {
+    Flow {
+        name: FlowName::new("f").unwrap(),
+        incarnation: String::new(),
+        filter: TopicFilter::new(&[".*".into()], &[]).unwrap(),
+        rename: Rename::identity(),
+        refresh: std::time::Duration::from_secs(30),
+        replication_factor: None,
+        start: Start::Earliest,
+        commit_interval: std::time::Duration::from_millis(500),
+        lanes: 2,
+        ledger_replication_factor: None,
+        intake_bytes_max: 1 << 20,
+        until: None,
+        wait_open: std::time::Duration::from_secs(60),
+        limits: Limits::default(),
+    }
+}
+
+pub(crate) fn record(offset: i64, key: &str, value: &str) -> Record<i64> {
+    Record {
+        offset,
+        key: Some(key.into()),
+        value: Some(value.into()),
+        headers: Vec::new(),
+        timestamp: 1_000 + offset,
+    }
+}
+
+fn info(id: u128, partitions: u32) -> TopicInfo {
+    TopicInfo { id: TopicId(id), partitions, internal: false }
+}
+
+impl Fake {
+    /// Two clusters, a ledger that lane 0 of two has claimed, and nothing else.
+    pub(crate) fn new() -> Fake {
+        let mut fake = Fake::default();
+        fake.source = Listing { cluster_id: "source-id".into(), brokers: 1, ..Listing::default() };
+        fake.target = Listing { cluster_id: "target-id".into(), brokers: 1, ..Listing::default() };
+        let ledger = flow().name.ledger();
+        fake.target.topics.insert(ledger.clone(), info(99, 2));
+        fake.set_configs(Side::Target, &ledger, wanted_settings(1));
+        let terms = Terms::new(2, "source-id", "target-id", "{topic}".into());
+        for lane in 0..2 {
+            let incarnation = format!("instance-{lane}");
+            let claim = Claim { incarnation, attempt: Attempt(1), terms: terms.clone() };
+            fake.append(LaneId(lane), LedgerEntry::Claim(claim));
+        }
+        fake
+    }
+
+    pub(crate) fn set_configs(&mut self, side: Side, topic: &TopicName, configs: BTreeMap<String, String>) {
+        let config = configs.into_iter().map(|(key, value)| (key, ConfigValue { value, overridden: true }));
+        self.configs.insert((side, topic.clone()), config.collect());
+    }
+
+    pub(crate) fn append(&mut self, lane: LaneId, record: LedgerEntry) {
+        let offset = TargetOffset(i64::try_from(self.ledger.len()).unwrap());
+        let encoded = record.encode();
+        self.ledger.push(LedgerRecord { lane, offset, key: encoded.key, value: encoded.value });
+    }
+
+    /// A topic of one partition on both sides, pinned, of which `copied` records are settled.
+    pub(crate) fn topic(&mut self, name: &str, log: Log, copied: usize) -> SourcePartition {
+        let partition = SourcePartition::new(name, 0);
+        self.source.topics.insert(name.into(), info(1, 1));
+        self.target.topics.insert(name.into(), info(2, 1));
+        for side in [Side::Source, Side::Target] {
+            let delete = BTreeMap::from([("cleanup.policy".to_string(), "delete".to_string())]);
+            self.set_configs(side, &name.into(), delete);
+        }
+        let target =
+            TargetPin { topic: name.into(), id: TopicId(2), ends: vec![TargetOffset(0)], unfit: None };
+        let pinned =
+            TopicRecord { source_id: TopicId(1), starts: vec![SourceOffset(0)], target: Some(target) };
+        self.append(LaneId(0), LedgerEntry::Topic(name.into(), pinned));
+        let copy: Log =
+            log.iter().take(copied).cloned().zip(0..).map(|(r, offset)| Record { offset, ..r }).collect();
+        if copied != 0 {
+            let next = log.get(copied).map_or_else(|| log[copied - 1].offset + 1, |next| next.offset);
+            self.settle(&partition, next, &copy);
+        }
+        self.source_logs.insert(partition.clone(), log);
+        self.target_logs.insert(TargetPartition::new(name, 0), copy);
+        partition
+    }
+
+    pub(crate) fn settle(&mut self, partition: &SourcePartition, next: i64, copy: &Log) -> Entry {
+        let topic = partition.topic.clone();
+        let first = Entry::first(SourceOffset(0), TopicId(1), topic, TopicId(2), TargetOffset(0));
+        let entry = Entry {
+            next: SourceOffset(next),
+            target_end: Some(TargetOffset(copy.last().map_or(0, |last| last.offset + 1))),
+            records: copy.len() as u64,
+            digest: copy.iter().fold(Digest::EMPTY, |digest, record| digest.push(record.hash())),
+            ..first
+        };
+        self.put(partition, entry.clone());
+        entry
+    }
+
+    pub(crate) fn put(&mut self, partition: &SourcePartition, entry: Entry) {
+        self.append(lane_of(partition, 2), LedgerEntry::Entry(partition.clone(), entry));
+    }
+
+    fn check(&self, side: Side) -> Result<(), Trouble> {
+        self.trouble.get(&side).map_or(Ok(()), |trouble| Err(trouble.clone()))
+    }
+}
+
+fn extent<O>(log: &Log, start: Option<i64>, offset: fn(i64) -> O) -> Extent<O> {
+    let end = log.last().map_or(0, |last| last.offset + 1);
+    let start = start.unwrap_or_else(|| log.first().map_or(end, |first| first.offset));
+    Extent {
+        start: offset(start),
+        last_stable: offset(end.max(start)),
+        high_watermark: offset(end.max(start)),
+    }
+}
+
+fn records<O: 'static + Send>(log: &Log, from: i64, to: i64, offset: fn(i64) -> O) -> Records<O> {
+    let records: Vec<_> = log
+        .iter()
+        .filter(|record| (from..to).contains(&record.offset))
+        .map(|record| {
+            let Record { key, value, headers, timestamp, .. } = record.clone();
+            Ok(Record { offset: offset(record.offset), key, value, headers, timestamp })
+        })
+        .collect();
+    Box::new(records.into_iter())
+}
+
+impl Clusters for Fake {
+    fn describe(&self, side: Side) -> Result<Listing, Trouble> {
+        self.check(side)?;
+        Ok(match side {
+            Side::Source => self.source.clone(),
+            Side::Target => self.target.clone(),
+        })
+    }
+
+    fn configs(&self, side: Side, topics: &[TopicName]) -> Result<BTreeMap<TopicName, TopicConfig>, Trouble> {
+        let config =
+            |topic: &TopicName| self.configs.get(&(side, topic.clone())).cloned().unwrap_or_default();
+        Ok(topics.iter().map(|topic| (topic.clone(), config(topic))).collect())
+    }
+
+    fn source_extents(
+        &self,
+        partitions: &[SourcePartition],
+    ) -> Result<BTreeMap<SourcePartition, Extent<SourceOffset>>, Trouble> {
+        let found = |partition: &SourcePartition| {
+            let start = self.source_starts.get(partition).copied();
+            Some((partition.clone(), extent(self.source_logs.get(partition)?, start, SourceOffset)))
+        };
+        Ok(partitions.iter().filter_map(found).collect())
+    }
+
+    fn target_extents(
+        &self,
+        partitions: &[TargetPartition],
+    ) -> Result<BTreeMap<TargetPartition, Extent<TargetOffset>>, Trouble> {
+        let found = |partition: &TargetPartition| {
+            Some((partition.clone(), extent(self.target_logs.get(partition)?, None, TargetOffset)))
+        };
+        Ok(partitions.iter().filter_map(found).collect())
+    }
+
+    fn survey(&self) -> Result<Vec<LedgerRecord>, Trouble> {
+        Ok(self.ledger.clone())
+    }
+
+    fn source_records(
+        &self,
+        partition: &SourcePartition,
+        from: SourceOffset,
+        to: SourceOffset,
+    ) -> Result<Records<SourceOffset>, Trouble> {
+        if self.unreadable.contains(&partition.topic) {
+            let resource = format!("Topic {}", partition.topic);
+            return Err(Trouble::NotAuthorized { resource, operation: "Read".into() });
+        }
+        Ok(records(&self.source_logs[partition], from.0, to.0, SourceOffset))
+    }
+
+    fn target_records(
+        &self,
+        partition: &TargetPartition,
+        from: TargetOffset,
+        to: TargetOffset,
+    ) -> Result<Records<TargetOffset>, Trouble> {
+        Ok(records(&self.target_logs[partition], from.0, to.0, TargetOffset))
+    }
+}

@@ -1,0 +1,163 @@
+//! `verbatim run`: one instance of the flow, until it is stopped or has come to its end.
+
+mod outcome;
+
+use crate::args::{Output, RunArgs};
+use crate::config::Config;
+use crate::exit_code::Code;
+use crate::failed::Failed;
+use crate::output;
+use crate::progress::Progress;
+use crate::real::settings;
+use outcome::Outcome;
+use runtime_real::{RealWorld, Stopper};
+use std::hash::{BuildHasher, RandomState};
+use std::io::IsTerminal;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use verbatim_core::command::Report;
+use verbatim_core::config::Flow;
+use verbatim_core::event::Urgency;
+use verbatim_core::exit::Exit;
+use verbatim_core::{Mirror, drive};
+
+/// How long clients may take to close once the mirror has ended: all that matters is settled by then.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+/// How often the log says how far the flow is.
+const REPORT_EVERY: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(config: &Config, args: &RunArgs, form: Output) -> Result<Code, Failed> {
+    let flow = Flow {
+        incarnation: incarnation(config.instance.as_deref()),
+        until: args.until,
+        wait_open: args.wait_open,
+        ..config.flow.clone()
+    };
+    let name = flow.name.to_string();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::new(Code::Internal, format!("no event loop: {error}")))?;
+    let (exit, report) = runtime.block_on(mirror(config, flow))?;
+    let outcome = Outcome::new(&name, exit, &report);
+    if form == Output::Json {
+        output::print_json(&outcome);
+    }
+    if outcome.code == Code::Done {
+        tracing::info!(
+            flow = name,
+            records_settled = outcome.records_settled,
+            bytes_settled = outcome.bytes_settled,
+            "done"
+        );
+        return Ok(Code::Done);
+    }
+    Err(Failed::new(outcome.code, outcome.text()))
+}
+
+async fn mirror(config: &Config, flow: Flow) -> Result<(Exit, Report), Failed> {
+    let bounded = flow.until.is_some();
+    announce(config, &flow);
+    let mut world = RealWorld::start(settings(config))
+        .map_err(|error| Failed::new(Code::Configuration, error.to_string()))?;
+    let signals = tokio::spawn(heed_signals(world.stopper()));
+    let watcher = tokio::spawn(watch_reports(world.reports(), bounded));
+    let mut mirror = Mirror::new(world.now(), flow);
+    let exit = drive(&mut mirror, &mut world).await;
+    let report = world.reports().borrow().clone();
+    watcher.abort();
+    signals.abort();
+    // Waits until the bar is gone, so that the last lines stand by themselves.
+    let _ = watcher.await;
+    world.shut_down(CLOSE_MAX);
+    Ok((exit, report))
+}
+
+fn announce(config: &Config, flow: &Flow) {
+    let servers = |properties: &std::collections::BTreeMap<String, String>| {
+        properties.get("bootstrap.servers").cloned().unwrap_or_default()
+    };
+    tracing::info!(
+        flow = %flow.name,
+        incarnation = flow.incarnation,
+        source = servers(&config.source),
+        target = servers(&config.target),
+        lanes = flow.lanes,
+        until = flow.until.map(|until| format!("{until:?}")),
+        version = env!("CARGO_PKG_VERSION"),
+        "mirroring"
+    );
+}
+
+/// Names this process in claims: by what an operator knows it by, and unlike any other process.
+fn incarnation(instance: Option<&str>) -> String {
+    let host = || gethostname::gethostname().to_string_lossy().into_owned();
+    let name = instance.map_or_else(host, str::to_string);
+    // The standard library seeds its hashers from the system's randomness.
+    let random = RandomState::new().hash_one(std::process::id());
+    format!("{name}-{random:016x}")
+}
+
+/// The first signal settles and leaves; another one aborts. Nothing is lost either way.
+async fn heed_signals(stopper: Stopper) {
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::warn!("signals cannot be heeded: this process can only be killed");
+        return;
+    };
+    let mut urgency = Urgency::Settle;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        match urgency {
+            Urgency::Settle => tracing::info!("stopping: settling what was read; signal again to abort"),
+            Urgency::Now => tracing::info!("stopping at once"),
+        }
+        stopper.stop(urgency);
+        urgency = Urgency::Now;
+    }
+}
+
+/// Shows reports: as a bar for a bounded run on a terminal, as a log line now and then otherwise.
+async fn watch_reports(mut reports: watch::Receiver<Report>, bounded: bool) {
+    if bounded && std::io::stderr().is_terminal() {
+        let progress = Progress::start();
+        while reports.changed().await.is_ok() {
+            let report = reports.borrow_and_update().clone();
+            progress.show(&report);
+        }
+        return;
+    }
+    loop {
+        tokio::time::sleep(REPORT_EVERY).await;
+        if !reports.has_changed().unwrap_or(false) {
+            continue;
+        }
+        let report = reports.borrow_and_update().clone();
+        tracing::info!(
+            lanes = report.lanes_owned,
+            records_settled = report.records_settled,
+            bytes_settled = report.bytes_settled,
+            done = report.done,
+            total = report.total,
+            halted = report.halted,
+            "progress"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_processes_share_a_name() {
+        assert_ne!(incarnation(Some("a")), incarnation(Some("a")));
+        assert!(incarnation(Some("a")).starts_with("a-"));
+        assert!(17 < incarnation(None).len());
+    }
+}

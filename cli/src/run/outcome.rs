@@ -1,0 +1,202 @@
+//! How a run ended, in words, numbers and an exit code.
+
+use crate::exit_code::Code;
+use kafka_types::{SourceOffset, SourcePartition};
+use serde::Serialize;
+use verbatim_core::command::Report;
+use verbatim_core::event::OpenTransaction;
+use verbatim_core::exit::Exit;
+use verbatim_core::failure::{Side, Trouble};
+
+/// The JSON form of it is relied on by users' scripts.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Outcome {
+    pub flow: String,
+    pub exit_code: u8,
+    pub result: &'static str,
+    pub message: String,
+    /// By this instance.
+    pub records_settled: u64,
+    pub bytes_settled: u64,
+    pub halted: Vec<Halted>,
+    pub open_transactions: Vec<Open>,
+    #[serde(skip)]
+    pub code: Code,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Halted {
+    pub topic: String,
+    pub partition: i32,
+    pub reason: String,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Open {
+    pub topic: String,
+    pub partition: i32,
+    pub first_offset: Option<SourceOffset>,
+    pub producer_id: Option<i64>,
+}
+
+impl Outcome {
+    pub(crate) fn new(flow: &str, exit: Exit, report: &Report) -> Outcome {
+        let (code, result, message) = words(&exit);
+        let (mut halted, mut open_transactions) = (Vec::new(), Vec::new());
+        match exit {
+            Exit::Halted(partitions) => {
+                halted.extend(partitions.into_iter().map(|(partition, reason)| Halted {
+                    topic: partition.topic.to_string(),
+                    partition: partition.partition.0,
+                    reason,
+                }));
+            }
+            Exit::OpenTransactions(partitions) => {
+                open_transactions
+                    .extend(partitions.iter().flat_map(|(partition, open)| opens(partition, open)));
+            }
+            _ => {}
+        }
+        Outcome {
+            flow: flow.into(),
+            exit_code: code as u8,
+            result,
+            message,
+            records_settled: report.records_settled,
+            bytes_settled: report.bytes_settled,
+            halted,
+            open_transactions,
+            code,
+        }
+    }
+
+    /// The message and what it speaks of, a line each.
+    pub(crate) fn text(&self) -> String {
+        let halted = self.halted.iter().map(|it| format!("{}/{}: {}", it.topic, it.partition, it.reason));
+        let open = self.open_transactions.iter().map(|it| {
+            let producer = it
+                .producer_id
+                .map_or_else(|| "of an unknown producer".into(), |id| format!("of producer id {id}"));
+            let first = it.first_offset.map_or_else(String::new, |offset| format!(" since offset {offset}"));
+            format!("{}/{}: a transaction {producer} is open{first}", it.topic, it.partition)
+        });
+        std::iter::once(self.message.clone()).chain(halted).chain(open).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A partition that is held back without anybody known to do it is listed too.
+fn opens(partition: &SourcePartition, open: &[OpenTransaction]) -> Vec<Open> {
+    let row = |first_offset, producer_id| Open {
+        topic: partition.topic.to_string(),
+        partition: partition.partition.0,
+        first_offset,
+        producer_id,
+    };
+    if open.is_empty() {
+        return vec![row(None, None)];
+    }
+    open.iter().map(|open| row(open.first, open.producer_id)).collect()
+}
+
+fn words(exit: &Exit) -> (Code, &'static str, String) {
+    match exit {
+        Exit::Done => (Code::Done, "done", "done: everything asked for is copied and settled".into()),
+        Exit::Halted(partitions) => {
+            let message =
+                format!("{} partitions halted; the others are copied and settled", partitions.len());
+            (Code::Data, "halted", message)
+        }
+        Exit::OpenTransactions(partitions) => {
+            let message = format!(
+                "everything readable is copied; {} partitions are held back by open source transactions",
+                partitions.len()
+            );
+            (Code::TryAgain, "open-transactions", message)
+        }
+        Exit::Unreachable(side, why) => {
+            (Code::Unreachable, "unreachable", format!("the {side} cluster cannot be reached: {}", bare(why)))
+        }
+        Exit::Unsettled(why) => (
+            Code::TryAgain,
+            "unsettled",
+            format!("{why}; nothing is lost: a restart goes on from the ledger"),
+        ),
+        Exit::NotAuthorized(side, trouble) => {
+            (Code::NotAuthorized, "not-authorized", refused(*side, trouble))
+        }
+        Exit::Configuration(why) => (Code::Configuration, "configuration", why.clone()),
+        Exit::Replaced(why) => {
+            let message = format!("another process runs under this one's instance id: {why}");
+            (Code::Configuration, "replaced", message)
+        }
+        Exit::Internal(why) => (Code::Internal, "internal", why.clone()),
+    }
+}
+
+/// A trouble's own words begin with what the message around them says already.
+fn bare(why: &str) -> &str {
+    why.strip_prefix("unreachable: ").unwrap_or(why)
+}
+
+fn refused(side: Side, trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::NotAuthorized { resource, operation } => {
+            format!("the {side} cluster refuses {operation} on {resource}: add an ACL that allows it")
+        }
+        other => format!("the {side} cluster: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn outcome(exit: Exit) -> Outcome {
+        Outcome::new("f", exit, &Report::default())
+    }
+
+    #[test]
+    fn every_exit_has_its_code() {
+        let acl = Trouble::NotAuthorized { resource: "Topic t".into(), operation: "Read".into() };
+        for (exit, code) in [
+            (Exit::Done, 0),
+            (Exit::Halted(BTreeMap::new()), 65),
+            (Exit::OpenTransactions(BTreeMap::new()), 75),
+            (Exit::Unreachable(Side::Source, "x".into()), 69),
+            (Exit::Unsettled("x".into()), 75),
+            (Exit::NotAuthorized(Side::Target, acl), 77),
+            (Exit::Configuration("x".into()), 78),
+            (Exit::Replaced("x".into()), 78),
+            (Exit::Internal("x".into()), 70),
+        ] {
+            assert_eq!(outcome(exit.clone()).exit_code, code, "{exit:?}");
+        }
+    }
+
+    #[test]
+    fn partitions_are_named_with_what_stops_them() {
+        let halted = BTreeMap::from([(SourcePartition::new("t", 3), "gap at offset 5: gone".to_string())]);
+        assert_eq!(
+            outcome(Exit::Halted(halted)).text(),
+            "1 partitions halted; the others are copied and settled\nt/3: gap at offset 5: gone"
+        );
+        let open = OpenTransaction { first: Some(SourceOffset(7)), producer_id: Some(42) };
+        let open = BTreeMap::from([
+            (SourcePartition::new("t", 0), vec![open]),
+            (SourcePartition::new("t", 1), vec![]),
+        ]);
+        let text = outcome(Exit::OpenTransactions(open)).text();
+        assert!(text.contains("t/0: a transaction of producer id 42 is open since offset 7"), "{text}");
+        assert!(text.ends_with("t/1: a transaction of an unknown producer is open"), "{text}");
+    }
+
+    #[test]
+    fn missing_permissions_name_the_acl() {
+        let acl = Trouble::NotAuthorized { resource: "Topic t".into(), operation: "Write".into() };
+        let text = outcome(Exit::NotAuthorized(Side::Target, acl)).text();
+        assert_eq!(text, "the target cluster refuses Write on Topic t: add an ACL that allows it");
+        let text = outcome(Exit::Unreachable(Side::Target, "unreachable: no broker".into())).text();
+        assert_eq!(text, "the target cluster cannot be reached: no broker");
+    }
+}

@@ -1,0 +1,325 @@
+//! `verbatim verify`: reads both sides and compares what the ledger says was copied.
+//!
+//! It trusts no running instance: for each partition the ledger names the source offsets that were copied and
+//! the target offsets of their copies. Whatever is committed on either side within those must be equal.
+
+mod compacted;
+mod compare;
+mod partition;
+mod report;
+
+pub(crate) use report::{Report, text};
+
+use crate::clusters::{Clusters, Extent};
+use crate::exit_code::Code;
+use crate::failed::Failed;
+use crate::ledger::Ledger;
+use crate::status::{describe, exists, partitions, refuse_unknown};
+use kafka_types::{Partition, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use partition::Subject;
+use report::{Difference, Kind, PartitionReport};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use verbatim_core::config::Flow;
+use verbatim_core::event::Listing;
+use verbatim_core::failure::{Side, Trouble};
+use verbatim_core::ledger::Entry;
+
+/// Partitions compared at once: each reads two clusters.
+const PARALLEL: usize = 4;
+/// Retention may delete what is being read; then it is read again from where the log begins by then.
+const TRIES: u32 = 3;
+
+/// How long to wait for what is on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// For markers that make settled records readable (S2).
+    pub visible: Duration,
+    /// For the ledger to account for records that a running instance has just settled.
+    pub accounted: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { visible: Duration::from_secs(30), accounted: Duration::from_secs(10) }
+    }
+}
+
+/// Everything that partitions are judged by, as of one moment.
+struct Scene<'a, C> {
+    clusters: &'a C,
+    flow: &'a Flow,
+    patience: Patience,
+    source: Listing,
+    target: Listing,
+    ledger: Ledger,
+    source_extents: BTreeMap<SourcePartition, Extent<SourceOffset>>,
+    /// Read before the ledger, so that the ledger accounts for all records of the mirror's below them.
+    target_extents: BTreeMap<TargetPartition, Extent<TargetOffset>>,
+    compacted: BTreeSet<(Side, TopicName)>,
+}
+
+pub(crate) fn verify<C: Clusters>(
+    clusters: &C,
+    flow: &Flow,
+    topics: &[String],
+    patience: Patience,
+) -> Result<Report, Failed> {
+    let (scene, partitions) = prepare(clusters, flow, topics, patience)?;
+    let next = AtomicUsize::new(0);
+    let partitions: Vec<SourcePartition> = partitions.into_iter().collect();
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(partition) = partitions.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push(scene.partition(partition)?);
+        }
+        Ok(done)
+    };
+    let results: Vec<Result<Vec<PartitionReport>, Failed>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..PARALLEL.min(partitions.len())).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
+    });
+    let mut reports = Vec::new();
+    for result in results {
+        reports.extend(result?);
+    }
+    reports.sort_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));
+    Ok(Report {
+        flow: flow.name.to_string(),
+        equal: reports.iter().all(|report| report.difference.is_none()),
+        records: reports.iter().map(|report| report.records).sum(),
+        partitions: reports,
+    })
+}
+
+fn prepare<'a, C: Clusters>(
+    clusters: &'a C,
+    flow: &'a Flow,
+    topics: &[String],
+    patience: Patience,
+) -> Result<(Scene<'a, C>, BTreeSet<SourcePartition>), Failed> {
+    let source = describe(clusters, Side::Source)?;
+    let target = describe(clusters, Side::Target)?;
+    let no_ledger = || {
+        Failed::new(Code::Configuration, format!("the target has no ledger of a flow named {}", flow.name))
+            .help("has `verbatim run` been started with this configuration?")
+    };
+    let before = Ledger::read(clusters, &flow.name, &target)?.ok_or_else(no_ledger)?;
+    let targets = targets(&before, &target);
+    let target_extents =
+        clusters.target_extents(&targets).map_err(|trouble| Failed::trouble(Side::Target, &trouble))?;
+    let ledger = Ledger::read(clusters, &flow.name, &target)?.ok_or_else(no_ledger)?;
+    let partitions = partitions(flow, &source, &ledger, topics);
+    refuse_unknown(topics, &partitions)?;
+    let existing: Vec<SourcePartition> = partitions.iter().filter(|p| exists(&source, p)).cloned().collect();
+    let source_extents =
+        clusters.source_extents(&existing).map_err(|trouble| Failed::trouble(Side::Source, &trouble))?;
+    let source_topics: BTreeSet<TopicName> = existing.iter().map(|p| p.topic.clone()).collect();
+    let target_topics: BTreeSet<TopicName> = targets.iter().map(|p| p.topic.clone()).collect();
+    let mut compacted = compacted_topics(clusters, Side::Source, source_topics)?;
+    compacted.append(&mut compacted_topics(clusters, Side::Target, target_topics)?);
+    let scene =
+        Scene { clusters, flow, patience, source, target, ledger, source_extents, target_extents, compacted };
+    Ok((scene, partitions))
+}
+
+/// Every target partition that holds, or is to hold, copies.
+fn targets(ledger: &Ledger, target: &Listing) -> Vec<TargetPartition> {
+    let settled = ledger.entries().map(|(partition, entry)| TargetPartition {
+        topic: entry.target_topic.clone(),
+        partition: partition.partition,
+    });
+    let pinned = ledger.topics().filter_map(|(_, record)| record.target.as_ref()).flat_map(|pin| {
+        let partitions = target.topics.get(&pin.topic).map_or(0, |info| info.partitions);
+        Partition::all(partitions).map(|partition| TargetPartition { topic: pin.topic.clone(), partition })
+    });
+    let targets: BTreeSet<TargetPartition> = settled.chain(pinned).collect();
+    targets.into_iter().filter(|partition| target.topics.contains_key(&partition.topic)).collect()
+}
+
+fn compacted_topics(
+    clusters: &impl Clusters,
+    side: Side,
+    topics: BTreeSet<TopicName>,
+) -> Result<BTreeSet<(Side, TopicName)>, Failed> {
+    let topics: Vec<TopicName> = topics.into_iter().collect();
+    if topics.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let configs = clusters.configs(side, &topics).map_err(|trouble| Failed::trouble(side, &trouble))?;
+    let is_compacted = |config: &verbatim_core::event::TopicConfig| {
+        config.get("cleanup.policy").is_some_and(|policy| policy.value.contains("compact"))
+    };
+    Ok(configs
+        .into_iter()
+        .filter(|(_, config)| is_compacted(config))
+        .map(|(topic, _)| (side, topic))
+        .collect())
+}
+
+impl<C: Clusters> Scene<'_, C> {
+    fn partition(&self, partition: &SourcePartition) -> Result<PartitionReport, Failed> {
+        let extent = self.source_extents.get(partition).copied();
+        let mut report = PartitionReport::new(partition.topic.clone(), partition.partition);
+        report.source_end = extent.map(|extent| extent.high_watermark);
+        let Some(entry) = self.ledger.entry(partition) else {
+            self.untouched(partition, &mut report)?;
+            return Ok(report);
+        };
+        report.target_topic = Some(entry.target_topic.clone());
+        report.position = Some(entry.next);
+        report.lag = report.source_end.map(|end| end.distance_from(entry.next));
+        report.halted = entry.halted.as_ref().map(ToString::to_string);
+        if let Some(difference) = self.other_target(entry) {
+            report.difference = Some(difference);
+            return Ok(report);
+        }
+        self.compare(partition, entry, &mut report)?;
+        Ok(report)
+    }
+
+    /// Nothing was copied, so nothing of the mirror's time may stand in the target partition.
+    fn untouched(&self, partition: &SourcePartition, report: &mut PartitionReport) -> Result<(), Failed> {
+        report.notes.push("nothing copied yet".into());
+        let Some(record) = self.ledger.topic(&partition.topic) else { return Ok(()) };
+        let position = record.start(partition.partition);
+        report.position = Some(position);
+        report.lag = report.source_end.map(|end| end.distance_from(position));
+        if let Some(pin) = &record.target {
+            report.target_topic = Some(pin.topic.clone());
+            let same = self.target.topics.get(&pin.topic).is_some_and(|info| info.id == pin.id);
+            if same {
+                report.difference = self.stray(partition, &pin.topic, Some(pin.end(partition.partition)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A target topic that is gone, or another one of the same name, holds none of the copies.
+    fn other_target(&self, entry: &Entry) -> Option<Difference> {
+        let detail = match self.target.topics.get(&entry.target_topic) {
+            None => format!("the target topic {} is gone", entry.target_topic),
+            Some(info) if info.id != entry.target_id => {
+                format!("the target topic {} was deleted and made again", entry.target_topic)
+            }
+            Some(_) => return None,
+        };
+        Some(Difference { kind: Kind::Target, source_offset: None, target_offset: None, detail })
+    }
+
+    fn compare(
+        &self,
+        partition: &SourcePartition,
+        entry: &Entry,
+        report: &mut PartitionReport,
+    ) -> Result<(), Failed> {
+        let same_source =
+            self.source.topics.get(&partition.topic).is_some_and(|info| info.id == entry.source_id);
+        if !same_source {
+            report.notes.push("the source topic is gone or was made again".into());
+        }
+        let before = report.clone();
+        let mut tries = 1;
+        loop {
+            let target =
+                TargetPartition { topic: entry.target_topic.clone(), partition: partition.partition };
+            let target_extent = self.visible(&target, entry)?;
+            let source_extent = if same_source { self.source_extent(partition)? } else { None };
+            let subject = Subject {
+                source: partition,
+                entry,
+                source_extent,
+                target_extent,
+                source_compacted: self.compacted.contains(&(Side::Source, partition.topic.clone())),
+                target_compacted: self.compacted.contains(&(Side::Target, entry.target_topic.clone())),
+            };
+            match partition::verify(self.clusters, &subject, report) {
+                Ok(()) => break,
+                Err((_, Trouble::Passing(_))) if tries < TRIES => {
+                    *report = before.clone();
+                    tries += 1;
+                }
+                Err((side, trouble)) => return Err(Failed::trouble(side, &trouble)),
+            }
+        }
+        if report.difference.is_none() {
+            report.difference = self.stray(partition, &entry.target_topic, entry.target_end)?;
+        }
+        Ok(())
+    }
+
+    fn source_extent(&self, partition: &SourcePartition) -> Result<Option<Extent<SourceOffset>>, Failed> {
+        let extents = self.clusters.source_extents(std::slice::from_ref(partition));
+        Ok(extents.map_err(|trouble| Failed::trouble(Side::Source, &trouble))?.get(partition).copied())
+    }
+
+    /// The target's ends once all that the ledger settled can be read (S2).
+    fn visible(&self, target: &TargetPartition, entry: &Entry) -> Result<Extent<TargetOffset>, Failed> {
+        let deadline = Instant::now() + self.patience.visible;
+        loop {
+            let extents = self.clusters.target_extents(std::slice::from_ref(target));
+            let extents = extents.map_err(|trouble| Failed::trouble(Side::Target, &trouble))?;
+            let Some(extent) = extents.get(target).copied() else {
+                let message = format!("target partition {target} has no leader");
+                return Err(Failed::new(Code::TryAgain, message));
+            };
+            let settled = entry.target_end.unwrap_or(TargetOffset::ZERO);
+            // A log that ends too early will not grow back: that is for the comparison to say.
+            if settled <= extent.last_stable || extent.high_watermark < settled {
+                return Ok(extent);
+            }
+            if deadline <= Instant::now() {
+                return Err(Failed::new(
+                    Code::TryAgain,
+                    format!(
+                        "target partition {target} can be read up to {} only, of {settled} settled",
+                        extent.last_stable
+                    ),
+                )
+                .help("a transaction there is still open"));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The first committed record after the mirror's that the ledger does not account for, even after a
+    /// while: an instance may be running, and its ledger entries may become readable after its records.
+    fn stray(
+        &self,
+        partition: &SourcePartition,
+        topic: &TopicName,
+        mut settled: Option<TargetOffset>,
+    ) -> Result<Option<Difference>, Failed> {
+        let target = TargetPartition { topic: topic.clone(), partition: partition.partition };
+        let Some(end) = self.target_extents.get(&target).map(|extent| extent.last_stable) else {
+            return Ok(None);
+        };
+        let deadline = Instant::now() + self.patience.accounted;
+        loop {
+            let Some(from) = settled.filter(|from| *from < end) else { return Ok(None) };
+            let mut records = self
+                .clusters
+                .target_records(&target, from, end)
+                .map_err(|trouble| Failed::trouble(Side::Target, &trouble))?;
+            let Some(record) = records.next() else { return Ok(None) };
+            let record = record.map_err(|trouble| Failed::trouble(Side::Target, &trouble))?;
+            if deadline <= Instant::now() {
+                return Ok(Some(Difference {
+                    kind: Kind::Stray,
+                    source_offset: None,
+                    target_offset: Some(record.offset),
+                    detail: "a record that the mirror did not write".into(),
+                }));
+            }
+            std::thread::sleep(Duration::from_millis(200));
+            let ledger = Ledger::read(self.clusters, &self.flow.name, &self.target)?.unwrap_or_default();
+            if let Some(entry) = ledger.entry(partition) {
+                settled = entry.target_end;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

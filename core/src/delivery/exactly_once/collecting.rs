@@ -1,0 +1,188 @@
+//! Records come from the source and go out to the target within one transaction.
+
+use super::joining::halt_of;
+use super::{Arrival, Lane, Share, Stage, Transaction};
+use crate::batch::{Acknowledged, Batch, BatchId};
+use crate::command::LaneCommand;
+use crate::event::{Refused, SourceStop, Step};
+use crate::failure::{Failure, Refusal, Side, Trouble};
+use crate::ledger::{Halt, HaltReason};
+use crate::mirror::{Context, Knowledge};
+use kafka_types::{SourceOffset, SourcePartition, TargetPartition};
+
+impl Arrival {
+    pub(super) fn partition(&self) -> &SourcePartition {
+        match self {
+            Arrival::Batch(batch) => &batch.partition,
+            Arrival::Caught(partition, _) | Arrival::Stopped(partition, _) => partition,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Arrival::Batch(batch) => batch.bytes,
+            Arrival::Caught(..) | Arrival::Stopped(..) => 0,
+        }
+    }
+}
+
+impl Lane {
+    pub(super) fn fetched(&mut self, ctx: &mut Context, batch: Batch) {
+        let Some(Share::Reading { next }) = self.shares.get_mut(&batch.partition) else {
+            // It crossed an `Unassign`, with which the World has dropped the batch.
+            return self.intake.discarded(batch.bytes);
+        };
+        if batch.first < *next || batch.next <= batch.first {
+            let text = format!("records of {} came out of order: {batch:?} at {next}", batch.partition);
+            return self.failed(ctx, Step::Assign, Failure::Unknown(text));
+        }
+        *next = batch.next;
+        self.intake.fetched(batch.bytes);
+        self.backlog.push_back(Arrival::Batch(batch));
+    }
+
+    pub(super) fn caught(&mut self, partition: SourcePartition, position: SourceOffset) {
+        if let Some(Share::Reading { next }) = self.shares.get_mut(&partition)
+            && *next <= position
+        {
+            *next = position;
+            self.backlog.push_back(Arrival::Caught(partition, position));
+        }
+    }
+
+    pub(super) fn stopped(&mut self, partition: SourcePartition, stop: SourceStop) {
+        if let Some(Share::Reading { .. }) = self.shares.get(&partition) {
+            self.backlog.push_back(Arrival::Stopped(partition, stop));
+        }
+    }
+
+    /// Produces what has arrived, as far as the run may grow.
+    pub(super) fn pump(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        while self.stage == Stage::Mirroring(Transaction::Collecting)
+            && self.leaving.is_none()
+            && !self.run.is_full(&self.size)
+        {
+            match self.backlog.pop_front() {
+                None => break,
+                Some(Arrival::Batch(batch)) => self.produce(ctx, know, batch),
+                Some(Arrival::Caught(partition, position)) => {
+                    self.reach(ctx, know, &partition, position);
+                }
+                Some(Arrival::Stopped(partition, stop)) => match halt_of(stop) {
+                    Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
+                    None => {
+                        let topic = partition.topic.clone();
+                        self.suspect(ctx, know, &partition, Side::Source, topic);
+                    }
+                },
+            }
+        }
+        if self.is_mirroring() {
+            self.grant(ctx);
+        }
+        self.cut_if_due(ctx, know);
+    }
+
+    /// Lets the World bring more, as far as memory allows.
+    pub(super) fn grant(&mut self, ctx: &mut Context) {
+        if self.leaving.is_none()
+            && let Some(bytes) = self.intake.grant()
+        {
+            ctx.out.lane(self.id, self.attempt, LaneCommand::Credit { bytes });
+        }
+    }
+
+    pub(super) fn acked(
+        &mut self,
+        ctx: &mut Context,
+        know: &Knowledge,
+        id: BatchId,
+        outcome: Result<Acknowledged, Refused>,
+    ) {
+        match outcome {
+            Ok(acknowledged) => match self.run.acknowledge(id, acknowledged) {
+                Ok(batch) => self.intake.released(batch.bytes),
+                Err(_) => self.abort(ctx, &format!("batch {id} was not acknowledged whole")),
+            },
+            Err(Refused { refusal, record }) => self.refused(ctx, know, id, refusal, record),
+        }
+    }
+
+    fn produce(&mut self, ctx: &mut Context, know: &Knowledge, batch: Batch) {
+        let Some(base) = self.base(know, &batch.partition) else { return };
+        let target =
+            TargetPartition { topic: base.target_topic.clone(), partition: batch.partition.partition };
+        // Invariant F, checked again where its breach would become a duplicate.
+        let stands = self.run.parts().get(&batch.partition).map_or(base.next, |part| part.next);
+        if batch.first < stands {
+            let text = format!("records of {} from below {stands}: {batch:?}", batch.partition);
+            return self.failed(ctx, Step::Produce, Failure::Unknown(text));
+        }
+        let alone = self.careful.get(&batch.partition).is_some_and(|end| batch.first < *end);
+        let command = LaneCommand::Produce { batch: batch.id, target, alone };
+        self.run.add(ctx.now.instant, batch);
+        ctx.out.lane(self.id, self.attempt, command);
+    }
+
+    /// A position without records, unless the ledger has it already.
+    fn reach(
+        &mut self,
+        ctx: &mut Context,
+        know: &Knowledge,
+        partition: &SourcePartition,
+        position: SourceOffset,
+    ) {
+        let in_run = self.run.parts().get(partition).map(|part| part.next);
+        let settled = || self.ledger.entries.get(partition).map(|entry| entry.next);
+        let before = in_run.or_else(settled);
+        let start = || self.base(know, partition).map(|base| base.next);
+        if before.or_else(start).is_none_or(|before| before < position) {
+            self.run.add_caught(ctx.now.instant, partition, position);
+        }
+        let poison = self.poison.get(partition).cloned();
+        if let Some(Halt { reason, offset: Some(offset), detail, .. }) = poison
+            && offset <= position
+        {
+            self.poison.remove(partition);
+            self.halt(ctx, partition, reason, Some(offset), detail);
+        }
+    }
+
+    /// The target did not take a batch.
+    fn refused(
+        &mut self,
+        ctx: &mut Context,
+        know: &Knowledge,
+        id: BatchId,
+        refusal: Refusal,
+        record: Option<SourceOffset>,
+    ) {
+        let Some(batch) = self.run.unacknowledged(id).cloned() else {
+            return self.abort(ctx, "a batch was refused that is not part of the run");
+        };
+        let (reason, text) = match refusal {
+            Refusal::TooLarge(text) => (HaltReason::Oversized, text),
+            Refusal::Invalid(text) => (HaltReason::Refused, text),
+            Refusal::Collateral(Failure::Fatal(trouble @ Trouble::NotAuthorized { .. })) => {
+                let target = self.base(know, &batch.partition).map(|base| base.target_topic);
+                let detail = format!("{trouble} (target topic {target:?})");
+                self.halt(ctx, &batch.partition, HaltReason::NotAuthorized, None, detail);
+                return self.abort(ctx, &trouble.to_string());
+            }
+            Refusal::Collateral(failure) => {
+                return self.failed(ctx, Step::Produce, failure);
+            }
+        };
+        match record {
+            // A refusal speaks of the whole batch: send its records one by one (H11).
+            None => {
+                self.careful.insert(batch.partition, batch.next);
+            }
+            Some(offset) => {
+                let halt = Halt { reason, offset: Some(offset), detail: text.clone(), at: ctx.now.wall };
+                self.poison.insert(batch.partition, halt);
+            }
+        }
+        self.abort(ctx, &text);
+    }
+}

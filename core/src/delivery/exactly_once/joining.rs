@@ -1,0 +1,401 @@
+//! How a partition joins its lane: nothing is copied before both topics are proved to be the right ones.
+
+use super::{Lane, Share, Stage, Transaction};
+use crate::backoff::SOON;
+use crate::command::{LaneCommand, Position, PrepareFrom};
+use crate::event::{SourceStop, TargetState};
+use crate::failure::{Failure, Side, Trouble};
+use crate::identity::Identity;
+use crate::lane::lane_of;
+use crate::ledger::{Entry, Halt, HaltReason};
+use crate::mirror::{Context, Knowledge};
+use kafka_types::{SourceOffset, SourcePartition, TargetPartition, TopicId, TopicName};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether a waiting partition may be copied.
+enum Readiness {
+    Wait,
+    Ready(TargetPartition, PrepareFrom),
+    Halt(HaltReason, String),
+}
+
+/// Whether a topic is the one that was read or written before.
+enum Same {
+    Yes,
+    NotYetKnown,
+    No(HaltReason, String),
+}
+
+impl Lane {
+    /// Lets waiting partitions join that may.
+    pub(super) fn join(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        if !self.join_due || !self.is_mirroring() || self.leaving.is_some() {
+            return;
+        }
+        self.join_due = false;
+        self.doubt_reading(ctx, know);
+        let lane_has = |partition: &SourcePartition| lane_of(partition, ctx.flow.lanes) == self.id;
+        let mut wanted: BTreeSet<SourcePartition> =
+            know.discovery.source_partitions().filter(lane_has).collect();
+        // Topics that are gone, or shrank, are known from the ledger alone.
+        let takes = |partition: &&SourcePartition| ctx.flow.filter.takes(&partition.topic);
+        wanted.extend(self.ledger.entries.keys().filter(takes).cloned());
+        for partition in wanted {
+            self.shares.entry(partition).or_insert(Share::Waiting);
+        }
+        for (partition, share) in &mut self.shares {
+            let record = know.topic_table.get(&partition.topic);
+            let fit = record.and_then(|it| it.target.as_ref()).is_some_and(|pin| pin.unfit.is_none());
+            if fit && matches!(share, Share::Halted(Halt { reason: HaltReason::Unfit, .. })) {
+                *share = Share::Waiting;
+            }
+        }
+        let waiting: Vec<SourcePartition> = self
+            .shares
+            .iter()
+            .filter(|(_, share)| **share == Share::Waiting)
+            .map(|(partition, _)| partition.clone())
+            .collect();
+        let mut targets = BTreeMap::new();
+        let mut again = false;
+        for partition in waiting {
+            match self.readiness(ctx, know, &partition) {
+                Readiness::Wait => self.join_soon(ctx),
+                Readiness::Ready(..) if self.stopped.contains(&partition) => again = true,
+                Readiness::Ready(target, from) => {
+                    self.shares.insert(partition, Share::Preparing);
+                    targets.insert(target, from);
+                }
+                Readiness::Halt(reason, detail) => self.halt(ctx, &partition, reason, None, detail),
+            }
+        }
+        if !targets.is_empty() {
+            ctx.out.lane(self.id, self.attempt, LaneCommand::Prepare { targets });
+        }
+        if again {
+            self.read_again(ctx);
+        }
+    }
+
+    /// Partitions that stopped can be read after all, which takes a new attempt.
+    fn read_again(&mut self, ctx: &mut Context) {
+        match self.stage {
+            Stage::Mirroring(Transaction::Collecting | Transaction::Flushing { .. }) => {
+                self.abort(ctx, "partitions that had stopped are read again");
+            }
+            // Its outcome is near, and must not be put in doubt.
+            _ => self.join_soon(ctx),
+        }
+    }
+
+    /// A client that reads, or waits at the end of, a topic that was made anew notices nothing (H6).
+    fn doubt_reading(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        let reading = self.shares.iter().filter(|(_, share)| matches!(share, Share::Reading { .. }));
+        let mut doubts = Vec::new();
+        for (partition, _) in reading {
+            let Some(base) = self.base(know, partition) else { continue };
+            let sides = [
+                (Side::Source, partition.topic.clone(), base.source_id),
+                (Side::Target, base.target_topic, base.target_id),
+            ];
+            let doubted = sides.into_iter().find(|(side, topic, id)| {
+                let listed = know.discovery.topic(*side, topic);
+                let since = know.discovery.listed_at(*side);
+                (listed.is_some_and(|info| info.id != *id) || know.discovery.is_deleted(*side, topic))
+                    && know.identity.since(*side, topic, since) != Identity::Is(*id)
+            });
+            doubts.extend(doubted.map(|(side, topic, _)| (partition.clone(), side, topic)));
+        }
+        for (partition, side, topic) in doubts {
+            self.suspect(ctx, know, &partition, side, topic);
+        }
+    }
+
+    /// The lane has looked at target partitions.
+    pub(super) fn prepared(
+        &mut self,
+        ctx: &mut Context,
+        know: &Knowledge,
+        states: BTreeMap<TargetPartition, Result<TargetState, Failure>>,
+    ) {
+        let preparing: Vec<SourcePartition> = self
+            .shares
+            .iter()
+            .filter(|(_, share)| **share == Share::Preparing)
+            .map(|(partition, _)| partition.clone())
+            .collect();
+        let mut positions = Vec::new();
+        for partition in preparing {
+            let Some(base) = self.base(know, &partition) else { continue };
+            let target = TargetPartition { topic: base.target_topic.clone(), partition: partition.partition };
+            match states.get(&target) {
+                None => {}
+                Some(Ok(state)) => match check_target(&base, state) {
+                    Ok(()) => positions.push(self.start_reading(&partition, &base)),
+                    Err((reason, detail)) => self.halt(ctx, &partition, reason, None, detail),
+                },
+                Some(Err(Failure::Fatal(trouble @ Trouble::NotAuthorized { .. }))) => {
+                    self.halt(ctx, &partition, HaltReason::NotAuthorized, None, trouble.to_string());
+                }
+                Some(Err(failure)) => {
+                    tracing::warn!(lane = %self.id, %partition, %failure, "target partition not ready");
+                    self.shares.insert(partition, Share::Waiting);
+                    self.join_soon(ctx);
+                }
+            }
+        }
+        if !positions.is_empty() {
+            ctx.out.lane(self.id, self.attempt, LaneCommand::Assign { positions });
+        }
+        if self.run.is_empty() && self.stage == Stage::Mirroring(Transaction::Collecting) {
+            // A preparation that had failed is made good; there is nothing to settle that could say so.
+            self.unable_since = None;
+        }
+    }
+
+    /// Where to read `partition` from, its share set accordingly.
+    pub(super) fn start_reading(&mut self, partition: &SourcePartition, base: &Entry) -> Position {
+        if base.halted.is_some() || self.halts.contains_key(partition) {
+            // Whatever halted it before is over, until it shows again.
+            self.halts.insert(partition.clone(), None);
+        }
+        self.shares.insert(partition.clone(), Share::Reading { next: base.next });
+        let stop_before = self.poison.get(partition).and_then(|halt| halt.offset);
+        Position { partition: partition.clone(), offset: base.next, epoch: base.epoch, stop_before }
+    }
+
+    /// The partition's last entry; for one never copied, what its first entry will build on.
+    pub(super) fn base(&self, know: &Knowledge, partition: &SourcePartition) -> Option<Entry> {
+        if let Some(entry) = self.ledger.entries.get(partition) {
+            return Some(entry.clone());
+        }
+        let record = know.topic_table.get(&partition.topic)?;
+        let target = record.target.as_ref()?;
+        let start = record.start(partition.partition);
+        let target_start = target.end(partition.partition);
+        Some(Entry::first(start, record.source_id, target.topic.clone(), target.id, target_start))
+    }
+
+    /// Tries waiting partitions again within a second.
+    pub(super) fn join_soon(&mut self, ctx: &Context) {
+        self.join_at.get_or_insert(ctx.now.instant + SOON);
+    }
+
+    /// The partition, or its copy, seems to be gone or another: it is read again once answers from now on
+    /// say otherwise.
+    pub(super) fn suspect(
+        &mut self,
+        ctx: &mut Context,
+        know: &mut Knowledge,
+        partition: &SourcePartition,
+        side: Side,
+        topic: TopicName,
+    ) {
+        self.suspects.insert((side, topic.clone()), ctx.out.asked());
+        self.shares.insert(partition.clone(), Share::Waiting);
+        self.unassign(ctx, partition);
+        know.identity.want(ctx, side, [topic]);
+        self.join_soon(ctx);
+    }
+
+    fn readiness(
+        &mut self,
+        ctx: &mut Context,
+        know: &mut Knowledge,
+        partition: &SourcePartition,
+    ) -> Readiness {
+        let Some(record) = know.topic_table.get(&partition.topic).cloned() else { return Readiness::Wait };
+        let entry = self.ledger.entries.get(partition);
+        if entry.is_none() && record.target.is_none() {
+            // Not even a target topic yet: should the source topic be gone or another, it is as if it had
+            // never been seen, and the owner of lane 0 makes its record anew.
+            return Readiness::Wait;
+        }
+        let source_id = entry.map_or(record.source_id, |entry| entry.source_id);
+        match self.same_source(ctx, know, &partition.topic, source_id) {
+            Same::Yes => {}
+            Same::NotYetKnown => return Readiness::Wait,
+            Same::No(reason, detail) => return Readiness::Halt(reason, detail),
+        }
+        let Some(pin) = &record.target else { return Readiness::Wait };
+        if let Some(why) = &pin.unfit {
+            return Readiness::Halt(HaltReason::Unfit, why.clone());
+        }
+        let entry = self.ledger.entries.get(partition);
+        let (topic, id) = entry.map_or((&pin.topic, pin.id), |entry| (&entry.target_topic, entry.target_id));
+        let topic = topic.clone();
+        match self.same_target(ctx, know, &topic, id, partition) {
+            Same::Yes => {}
+            Same::NotYetKnown => return Readiness::Wait,
+            Same::No(reason, detail) => return Readiness::Halt(reason, detail),
+        }
+        let entry = self.ledger.entries.get(partition);
+        let end = entry.map_or(Some(pin.end(partition.partition)), |entry| entry.target_end);
+        let target = TargetPartition { topic, partition: partition.partition };
+        Readiness::Ready(target, end.map_or(PrepareFrom::Nowhere, PrepareFrom::Offset))
+    }
+
+    fn same_source(
+        &mut self,
+        ctx: &mut Context,
+        know: &mut Knowledge,
+        topic: &TopicName,
+        expected: TopicId,
+    ) -> Same {
+        let listed = know.discovery.source_topic(topic).map(|info| info.id);
+        let found = self.find(ctx, know, Side::Source, topic, listed, expected);
+        same(ctx, know, Side::Source, topic, expected, found)
+    }
+
+    fn same_target(
+        &mut self,
+        ctx: &mut Context,
+        know: &mut Knowledge,
+        topic: &TopicName,
+        expected: TopicId,
+        partition: &SourcePartition,
+    ) -> Same {
+        let listed = know.discovery.target_topic(topic).cloned();
+        let found = self.find(ctx, know, Side::Target, topic, listed.as_ref().map(|info| info.id), expected);
+        let is_there = listed.is_some_and(|info| {
+            info.id == expected && partition.partition.index() < info.partitions as usize
+        });
+        if !is_there {
+            // It is to be created or grown by the owner of lane 0, or was since the last listing.
+            know.discovery.look_soon(ctx.now.instant, Side::Target);
+        }
+        match same(ctx, know, Side::Target, topic, expected, found) {
+            Same::Yes if !is_there => Same::NotYetKnown,
+            other => other,
+        }
+    }
+
+    /// A listing may be older than what the ledger says, so it proves that a topic is the expected one, and
+    /// raises doubt where it is not; only an answer to a question asked since then proves that it is another.
+    fn find(
+        &mut self,
+        ctx: &Context,
+        know: &Knowledge,
+        side: Side,
+        topic: &TopicName,
+        listed: Option<TopicId>,
+        expected: TopicId,
+    ) -> Identity {
+        let key = (side, topic.clone());
+        let suspected = self.suspects.get(&key).copied();
+        if suspected.is_none() && listed == Some(expected) && !know.discovery.is_deleted(side, topic) {
+            return Identity::Is(expected);
+        }
+        let since = *self.suspects.entry(key).or_insert(ctx.out.asked());
+        know.identity.since(side, topic, since)
+    }
+}
+
+/// Judges what was found against the id that the ledger has, asking where nothing is known.
+fn same(
+    ctx: &mut Context,
+    know: &mut Knowledge,
+    side: Side,
+    topic: &TopicName,
+    expected: TopicId,
+    found: Identity,
+) -> Same {
+    match found {
+        Identity::Is(id) if id == expected => Same::Yes,
+        Identity::Is(id) => Same::No(HaltReason::Recreated, recreated(side, topic, expected, id)),
+        Identity::Deleted => Same::No(HaltReason::Deleted, format!("{side} topic {topic} was deleted")),
+        Identity::Pending => {
+            know.identity.want(ctx, side, [topic.clone()]);
+            Same::NotYetKnown
+        }
+    }
+}
+
+pub(super) fn recreated(side: Side, topic: &TopicName, before: TopicId, now: TopicId) -> String {
+    format!("{side} topic {topic} was deleted and made again (topic id {before}, now {now})")
+}
+
+/// The target partition must hold what the last entry says, and nothing after it.
+fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, String)> {
+    let Some(end) = base.target_end else { return Ok(()) };
+    if state.high_watermark < end {
+        let detail = format!(
+            "target partition ends at offset {}, but the ledger settled records up to {end}: the target \
+             lost data",
+            state.high_watermark
+        );
+        return Err((HaltReason::RolledBack, detail));
+    }
+    if let Some(stray) = state.stray {
+        let detail = format!(
+            "target partition holds a record at offset {stray} that the ledger does not know: another \
+             writer, or a lost ledger"
+        );
+        return Err((HaltReason::Torn, detail));
+    }
+    Ok(())
+}
+
+/// What a source that gives no more means for the partition. Absent for a topic that may only look gone.
+pub(super) fn halt_of(stop: SourceStop) -> Option<(HaltReason, Option<SourceOffset>, String)> {
+    Some(match stop {
+        SourceStop::OutOfRange { position, log_start: Some(start), .. } if position < start => {
+            let lost = format!("the source deleted offsets {position} to {} uncopied", start.0 - 1);
+            (HaltReason::Gap, Some(position), lost)
+        }
+        SourceStop::OutOfRange { position, log_end: Some(end), .. } if end < position => {
+            let cut = format!("the source log ends at {end}, below the position {position}");
+            (HaltReason::Truncated, Some(position), cut)
+        }
+        SourceStop::OutOfRange { position, .. } => {
+            let detail = format!("position {position} is not in the source log");
+            (HaltReason::Gap, Some(position), detail)
+        }
+        SourceStop::Truncated { position, diverges_at } => {
+            let place = diverges_at.map_or(String::new(), |offset| format!(" from offset {offset} on"));
+            let detail = format!("the source log was cut back below the position{place}");
+            (HaltReason::Truncated, Some(position), detail)
+        }
+        SourceStop::Unsendable { offset, why } => (HaltReason::Unsendable, Some(offset), why),
+        SourceStop::Unreadable { offset, why } => (HaltReason::Unreadable, offset, why),
+        SourceStop::NotAuthorized => {
+            (HaltReason::NotAuthorized, None, "READ on the source topic was refused".into())
+        }
+        SourceStop::Gone => return None,
+    })
+}
+
+impl Lane {
+    /// Stops a partition for good, to be written to the ledger with the next settle.
+    pub(super) fn halt(
+        &mut self,
+        ctx: &mut Context,
+        partition: &SourcePartition,
+        reason: HaltReason,
+        offset: Option<SourceOffset>,
+        detail: String,
+    ) {
+        let halt = Halt { reason, offset, detail, at: ctx.now.wall };
+        tracing::error!(lane = %self.id, %partition, %halt, "partition halted");
+        if let Some(Share::Reading { .. }) = self.shares.get(partition) {
+            self.unassign(ctx, partition);
+        }
+        self.halts.insert(partition.clone(), Some(halt.clone()));
+        self.shares.insert(partition.clone(), Share::Halted(halt));
+    }
+
+    /// Reads no more of a partition, and drops what of it was not produced.
+    pub(super) fn unassign(&mut self, ctx: &mut Context, partition: &SourcePartition) {
+        let (intake, backlog) = (&mut self.intake, &mut self.backlog);
+        backlog.retain(|arrival| {
+            let stays = arrival.partition() != partition;
+            if !stays {
+                intake.released(arrival.bytes());
+            }
+            stays
+        });
+        self.stopped.insert(partition.clone());
+        let partitions = vec![partition.clone()];
+        ctx.out.lane(self.id, self.attempt, LaneCommand::Unassign { partitions });
+    }
+}

@@ -1,0 +1,158 @@
+//! What follows a failure: abort and rewind where the producer is sound, else take the lane again.
+
+use super::{Lane, Retry, Share, Stage, Transaction};
+use crate::command::LaneCommand;
+use crate::event::{LedgerRecord, Step};
+use crate::exit::Exit;
+use crate::failure::{Failure, Side, Trouble};
+use crate::ledger::{Claim, Entry, LaneLedger, Record};
+use crate::mirror::{Context, Knowledge};
+use kafka_types::SourcePartition;
+
+/// Failures without a settle between them after which the next one is followed by a pause: an error that
+/// comes back at once would have the lane read and produce the same records without end.
+const ABORTS_MAX: u32 = 3;
+
+impl Lane {
+    pub(super) fn failed(&mut self, ctx: &mut Context, step: Step, failure: Failure) {
+        tracing::warn!(lane = %self.id, attempt = %self.attempt, ?step, %failure, "lane step failed");
+        if self.leaving.is_some() {
+            // Whoever takes the lane next ends its transaction and reads the ledger.
+            return self.close(ctx);
+        }
+        self.unable_since.get_or_insert(ctx.now.instant);
+        match failure {
+            Failure::Fatal(trouble) => self.fatal(ctx, step, trouble),
+            Failure::Fenced(_) => self.read_claims(ctx),
+            Failure::Unknown(_) => self.pause(ctx, Retry::Open),
+            Failure::Retry(text) | Failure::Abort(text) => match step {
+                Step::Open | Step::Replay | Step::Abort | Step::Assign => self.pause(ctx, Retry::Open),
+                Step::ReadClaims => self.pause(ctx, Retry::ReadClaims),
+                Step::Prepare => self.prepare_again(ctx),
+                Step::Produce | Step::Settle if self.backoff.tries() < ABORTS_MAX => {
+                    self.backoff.count();
+                    self.abort(ctx, &text);
+                }
+                Step::Produce | Step::Settle => self.pause(ctx, Retry::Open),
+            },
+        }
+    }
+
+    /// Aborts the open transaction; its records are read again from the last settled positions.
+    pub(super) fn abort(&mut self, ctx: &mut Context, why: &str) {
+        if self.stage == Stage::Claiming {
+            // Nothing was read yet; a claim is simply made again.
+            return self.pause(ctx, Retry::Open);
+        }
+        tracing::info!(lane = %self.id, attempt = %self.attempt, why, "transaction aborted");
+        self.restore_unsettled();
+        self.attempt = self.attempt.next();
+        self.drop_run();
+        self.stage = Stage::Aborting;
+        ctx.out.lane(self.id, self.attempt, LaneCommand::Abort);
+    }
+
+    pub(super) fn aborted(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        if self.stage != Stage::Aborting {
+            return;
+        }
+        self.stage = Stage::Mirroring(Transaction::Collecting);
+        let reading: Vec<SourcePartition> = self
+            .shares
+            .iter()
+            .filter(|(_, share)| matches!(share, Share::Reading { .. }))
+            .map(|(partition, _)| partition.clone())
+            .collect();
+        let mut positions = Vec::new();
+        for partition in reading {
+            match self.base(know, &partition) {
+                Some(base) => positions.push(self.start_reading(&partition, &base)),
+                None => {
+                    self.shares.insert(partition, Share::Waiting);
+                }
+            }
+        }
+        // A partition that was being prepared must be prepared anew: its answer has the older attempt.
+        self.prepare_again(ctx);
+        ctx.out.lane(self.id, self.attempt, LaneCommand::Rewind { positions });
+        self.grant(ctx);
+    }
+
+    /// Waits a little, then tries the step. What is under way belongs to an older attempt from now on.
+    pub(super) fn pause(&mut self, ctx: &mut Context, then: Retry) {
+        self.notes.clear();
+        self.attempt = self.attempt.next();
+        self.drop_run();
+        let until = self.backoff.after_failure(ctx.now.instant, &ctx.flow.limits);
+        self.stage = Stage::Pausing { until, then };
+    }
+
+    /// Fenced and timed out look the same; the lane's last claim tells (H9).
+    pub(super) fn read_claims(&mut self, ctx: &mut Context) {
+        self.notes.clear();
+        self.attempt = self.attempt.next();
+        self.drop_run();
+        self.stage = Stage::ReadingClaims;
+        ctx.out.lane(self.id, self.attempt, LaneCommand::ReadClaims);
+    }
+
+    pub(super) fn claims_read(&mut self, ctx: &mut Context, records: &[LedgerRecord]) {
+        if self.stage != Stage::ReadingClaims {
+            return;
+        }
+        let last = match LaneLedger::replay(records) {
+            Ok(ledger) => ledger.claim,
+            Err(bad) => return ctx.out.end(Exit::Configuration(bad.to_string())),
+        };
+        match last {
+            Some(Claim { incarnation, .. }) if incarnation != ctx.flow.incarnation => {
+                tracing::warn!(lane = %self.id, owner = incarnation, "fenced: another instance has the lane");
+                self.displaced = Some(ctx.now.instant + ctx.flow.limits.regroup_max);
+                self.close(ctx);
+            }
+            Some(_) | None => {
+                tracing::warn!(lane = %self.id, "the transaction timed out; shorter ones from now on");
+                self.size.halve();
+                self.pause(ctx, Retry::Open);
+            }
+        }
+    }
+
+    fn fatal(&mut self, ctx: &mut Context, step: Step, trouble: Trouble) {
+        let side = if step == Step::Assign { Side::Source } else { Side::Target };
+        match trouble {
+            Trouble::NotAuthorized { .. } | Trouble::Authentication(_) => {
+                ctx.out.end(Exit::NotAuthorized(side, trouble));
+            }
+            Trouble::Refused(text) => {
+                ctx.out.end(Exit::Configuration(format!("lane {}: the {side} refuses: {text}", self.id)));
+            }
+            Trouble::Unreachable(_) | Trouble::Passing(_) => self.pause(ctx, Retry::Open),
+        }
+    }
+
+    fn prepare_again(&mut self, ctx: &Context) {
+        for share in self.shares.values_mut() {
+            if *share == Share::Preparing {
+                *share = Share::Waiting;
+            }
+        }
+        self.join_soon(ctx);
+    }
+
+    /// The abort is clean, so what was to be settled was not: topic records and halts wait for the next
+    /// settle, entries are made anew from what is read anew.
+    fn restore_unsettled(&mut self) {
+        if let Stage::Mirroring(Transaction::Settling { records }) = &mut self.stage {
+            for record in std::mem::take(records) {
+                match record {
+                    Record::Topic(..) | Record::FlowStart(_) => self.notes.push(record),
+                    Record::Entry(partition, Entry { halted: Some(halt), .. }) => {
+                        self.halts.entry(partition).or_insert(Some(halt));
+                    }
+                    Record::Entry(..) | Record::Claim(_) => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Giving a lane up: settle what is open if there is time, then close.
+
+use super::{Lane, Stage, Transaction};
+use crate::command::LaneCommand;
+use crate::mirror::Context;
+use crate::time::Instant;
+
+impl Lane {
+    /// The lane goes to somebody else, or the mirror ends: settle by `deadline`, or leave it unsettled.
+    pub fn release(&mut self, deadline: Instant) {
+        if self.is_closed() {
+            // What became of it then has long been somebody else's to settle.
+            self.left_unsettled = false;
+            return;
+        }
+        let before = self.leaving.unwrap_or(deadline);
+        self.leaving = Some(before.min(deadline));
+    }
+
+    /// The lane is somebody else's already: nothing of ours may be committed any more.
+    pub fn lose(&mut self, ctx: &mut Context) {
+        if !self.is_closed() {
+            self.close(ctx);
+        }
+    }
+
+    pub(super) fn leave_if_settled(&mut self, ctx: &mut Context) {
+        if self.leaving.is_none() {
+            return;
+        }
+        let open = match &self.stage {
+            Stage::Mirroring(Transaction::Collecting) => !self.run.is_empty() || !self.halts.is_empty(),
+            Stage::Mirroring(Transaction::Flushing { .. } | Transaction::Settling { .. }) => true,
+            // Its outcome decides nothing that the next owner does not decide anew.
+            Stage::Aborting => false,
+            Stage::Closing | Stage::Closed => return,
+            Stage::Opening
+            | Stage::Claiming
+            | Stage::Replaying { .. }
+            | Stage::Inspecting
+            | Stage::ReadingClaims
+            | Stage::Pausing { .. } => false,
+        };
+        if !open {
+            self.close(ctx);
+        }
+    }
+
+    pub(super) fn close(&mut self, ctx: &mut Context) {
+        if matches!(self.stage, Stage::Closing | Stage::Closed) {
+            return;
+        }
+        let open = match self.stage {
+            Stage::Aborting | Stage::Pausing { .. } | Stage::ReadingClaims => true,
+            Stage::Mirroring(_) => !self.run.is_empty(),
+            Stage::Opening | Stage::Claiming | Stage::Replaying { .. } | Stage::Inspecting => {
+                0 < self.backoff.tries()
+            }
+            Stage::Closing | Stage::Closed => false,
+        };
+        // A lane that was lost is somebody else's to settle.
+        self.left_unsettled = open && self.leaving.is_some();
+        if self.left_unsettled {
+            tracing::warn!(lane = %self.id, "lane given up unsettled; its next owner goes on from the ledger");
+        }
+        self.attempt = self.attempt.next();
+        self.forget_progress();
+        self.notes.clear();
+        self.stage = Stage::Closing;
+        ctx.out.lane(self.id, self.attempt, LaneCommand::Close);
+    }
+}

@@ -1,0 +1,211 @@
+//! Settling: the run's progress joins its records in the ledger, then both are committed.
+
+use super::joining::recreated;
+use super::run::{Run, RunPart};
+use super::{Lane, Share, Stage, Transaction};
+use crate::command::LaneCommand;
+use crate::event::Ask;
+use crate::exit::Exit;
+use crate::failure::Side;
+use crate::identity::Identity;
+use crate::ledger::{Entry, HaltReason, Record};
+use crate::mirror::{Context, Knowledge};
+use kafka_types::{SourcePartition, TargetOffset, TopicId, TopicName};
+use std::collections::BTreeSet;
+
+/// Whether all topics of a run are still the ones it was read from and written to.
+enum Proof {
+    Pending,
+    Given,
+    Broken(TopicName, HaltReason, String),
+    LedgerGone,
+}
+
+impl Lane {
+    /// Lane 0: writes `records` with the next settle, soon.
+    pub fn note(&mut self, records: Vec<Record>) {
+        self.notes.extend(records);
+    }
+
+    pub(super) fn cut_if_due(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        if self.stage != Stage::Mirroring(Transaction::Collecting) {
+            return;
+        }
+        let now = ctx.now.instant;
+        let due = self.run.cut_at(ctx.flow.commit_interval).is_some_and(|at| at <= now);
+        let leaving = self.leaving.is_some() && !self.run.is_empty();
+        let waiting = !self.halts.is_empty() || !self.notes.is_empty();
+        if due || leaving || waiting || self.run.is_full(&self.size) {
+            self.cut(ctx, know);
+        }
+    }
+
+    /// Nothing more joins this run. Topic ids asked for from now on prove what it was read from (H6).
+    fn cut(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        let since = ctx.out.asked();
+        // Until it is settled, whatever holds it up.
+        self.unable_since.get_or_insert(ctx.now.instant);
+        self.stage = Stage::Mirroring(Transaction::Flushing { since });
+        let sources: BTreeSet<TopicName> = self.run.parts().keys().map(|part| part.topic.clone()).collect();
+        let targets = self.run.parts().keys().filter_map(|part| self.base(know, part));
+        let mut targets: BTreeSet<TopicName> = targets.map(|base| base.target_topic).collect();
+        targets.insert(ctx.flow.name.ledger());
+        know.identity.want(ctx, Side::Source, sources);
+        know.identity.want(ctx, Side::Target, targets);
+    }
+
+    /// Commits the run once it is acknowledged and its topics are proved.
+    pub(super) fn try_settle(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+        let Stage::Mirroring(Transaction::Flushing { since }) = self.stage else { return };
+        if !self.run.is_acknowledged() {
+            return;
+        }
+        match self.proof(ctx, know, since) {
+            Proof::Pending => {}
+            Proof::Given => {
+                let records = self.records_to_settle(ctx, know);
+                if records.is_empty() {
+                    // Halts without a place in the ledger: there is no transaction to commit.
+                    self.stage = Stage::Mirroring(Transaction::Collecting);
+                    return;
+                }
+                let encoded = records.iter().map(Record::encode).collect();
+                self.stage = Stage::Mirroring(Transaction::Settling { records });
+                ctx.out.lane(self.id, self.attempt, LaneCommand::Settle { records: encoded });
+            }
+            Proof::Broken(topic, reason, detail) => self.give_up_topic(ctx, &topic, reason, &detail),
+            Proof::LedgerGone => ctx.out.end(Exit::Configuration(format!(
+                "the ledger {} was deleted or made again while the mirror ran; what it had settled is on \
+                 the target, but its progress is lost",
+                ctx.flow.name.ledger()
+            ))),
+        }
+    }
+
+    /// The transaction is committed: what it held is the lane's progress.
+    pub(super) fn on_settled(&mut self, ctx: &mut Context, know: &mut Knowledge, last: Option<TargetOffset>) {
+        if self.stage == Stage::Claiming {
+            return self.claimed(ctx, last);
+        }
+        let Stage::Mirroring(Transaction::Settling { records }) = &mut self.stage else { return };
+        for record in std::mem::take(records) {
+            if let Record::Entry(partition, entry) = &record {
+                let passed = self.careful.get(partition).is_some_and(|end| *end <= entry.next);
+                if passed {
+                    self.careful.remove(partition);
+                }
+                if entry.halted.is_some() && matches!(self.shares.get(partition), Some(Share::Reading { .. }))
+                {
+                    self.halts.insert(partition.clone(), None);
+                }
+            }
+            self.ledger.apply(record);
+        }
+        let run = std::mem::take(&mut self.run);
+        self.settled.records += run.records();
+        self.settled.bytes += run.bytes();
+        self.settled.transactions += 1;
+        self.unable_since = None;
+        self.backoff.reset();
+        self.stage = Stage::Mirroring(Transaction::Collecting);
+        know.settled_something = true;
+    }
+
+    pub(super) fn drop_run(&mut self) {
+        self.run = Run::default();
+        self.stopped.clear();
+        self.backlog.clear();
+        self.intake.reset();
+    }
+
+    fn proof(&self, ctx: &Context, know: &Knowledge, since: Ask) -> Proof {
+        let ledger = ctx.flow.name.ledger();
+        match know.identity.since(Side::Target, &ledger, since) {
+            Identity::Pending => return Proof::Pending,
+            Identity::Is(id) if id == know.ledger_id => {}
+            Identity::Is(_) | Identity::Deleted => return Proof::LedgerGone,
+        }
+        for partition in self.run.parts().keys() {
+            let Some(base) = self.base(know, partition) else { return Proof::Pending };
+            let checks = [
+                (Side::Source, &partition.topic, base.source_id),
+                (Side::Target, &base.target_topic, base.target_id),
+            ];
+            for (side, topic, expected) in checks {
+                match know.identity.since(side, topic, since) {
+                    Identity::Pending => return Proof::Pending,
+                    Identity::Is(id) if id == expected => {}
+                    Identity::Is(id) => return broken_by(side, partition, topic, expected, Some(id)),
+                    Identity::Deleted => return broken_by(side, partition, topic, expected, None),
+                }
+            }
+        }
+        Proof::Given
+    }
+
+    /// The run is undone, and every partition of the topic halts; the others are read again.
+    fn give_up_topic(&mut self, ctx: &mut Context, topic: &TopicName, reason: HaltReason, detail: &str) {
+        let partitions: Vec<SourcePartition> =
+            self.shares.keys().filter(|partition| partition.topic == *topic).cloned().collect();
+        for partition in partitions {
+            if !matches!(self.shares.get(&partition), Some(Share::Halted(_))) {
+                self.halt(ctx, &partition, reason, None, detail.into());
+            }
+        }
+        self.abort(ctx, detail);
+    }
+
+    fn records_to_settle(&mut self, ctx: &Context, know: &Knowledge) -> Vec<Record> {
+        let mut records = std::mem::take(&mut self.notes);
+        let halted: BTreeSet<SourcePartition> = self.halts.keys().cloned().collect();
+        let partitions: BTreeSet<SourcePartition> = self.run.parts().keys().cloned().chain(halted).collect();
+        for partition in partitions {
+            let halt = self.halts.remove(&partition).flatten();
+            // Without a topic record there is no entry to write; the halt stands in the log.
+            let Some(base) = self.base(know, &partition) else { continue };
+            let mut entry = match self.run.parts().get(&partition) {
+                Some(part) => advance(base, part),
+                None => base,
+            };
+            entry.settled_at = ctx.now.wall;
+            entry.halted = halt;
+            records.push(Record::Entry(partition, entry));
+        }
+        records
+    }
+}
+
+fn broken_by(
+    side: Side,
+    partition: &SourcePartition,
+    topic: &TopicName,
+    expected: TopicId,
+    found: Option<TopicId>,
+) -> Proof {
+    let (reason, detail) = match found {
+        Some(id) => (HaltReason::Recreated, recreated(side, topic, expected, id)),
+        None => (HaltReason::Deleted, format!("{side} topic {topic} was deleted")),
+    };
+    Proof::Broken(partition.topic.clone(), reason, detail)
+}
+
+/// The entry after `part` on top of the one before.
+fn advance(base: Entry, part: &RunPart) -> Entry {
+    let offsets = part.offsets();
+    let target_end = match (part.has_records(), offsets) {
+        (false, _) => base.target_end,
+        (true, Some(run)) => Some(run.target_last.next()),
+        (true, None) => None,
+    };
+    Entry {
+        next: part.next,
+        epoch: part.epoch.or(base.epoch),
+        run: offsets,
+        target_end,
+        records: base.records + part.digest.records,
+        bytes: base.bytes + part.bytes,
+        digest: base.digest.join(part.digest),
+        timestamp: part.timestamp.or(base.timestamp),
+        ..base
+    }
+}

@@ -1,0 +1,3 @@
+//! How records get across: one module a delivery mode.
+
+pub mod exactly_once;

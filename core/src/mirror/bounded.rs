@@ -1,0 +1,344 @@
+//! `--until`: the end of every partition is fixed at start, and the run is over once the whole flow's ledger
+//! has reached it, whichever instance did the work, and the target shows it (S1, S2).
+
+use crate::backoff::SOON;
+use crate::command::{Command, Place};
+use crate::config::{Flow, Until};
+use crate::delivery::exactly_once::Lane;
+use crate::event::{Ask, Event, LedgerRecord, TargetEnd};
+use crate::exit::Exit;
+use crate::failure::{Side, Trouble};
+use crate::lane::{LaneId, lane_of};
+use crate::ledger::{Entry, Record, TopicRecord, decode};
+use crate::mirror::{Context, Knowledge};
+use crate::time::Instant;
+use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BoundedRun {
+    until: Until,
+    started: Instant,
+    step: Step,
+    next: Option<Instant>,
+    ends: BTreeMap<SourcePartition, SourceOffset>,
+    /// The whole flow's progress as last surveyed.
+    flow: FlowProgress,
+    /// Since when all that is left is held back by open source transactions.
+    held_since: Option<Instant>,
+    done: u64,
+}
+
+/// What a bounded run looks at besides the ledger.
+pub struct Surroundings<'a> {
+    pub know: &'a Knowledge,
+    pub lanes: &'a BTreeMap<LaneId, Lane>,
+    /// Topics that the target will not have.
+    pub refused: &'a BTreeMap<TopicName, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    /// The ends are to be asked for again.
+    Unfixed,
+    Fixing(Ask),
+    Idle,
+    Surveying(Ask),
+    /// Where read_committed readers of the source stand.
+    ProbingSource(Ask),
+    /// Whether readers of the target see what is settled.
+    ProbingTarget(Ask),
+    NamingTransactions(Ask),
+    Over,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct FlowProgress {
+    entries: BTreeMap<SourcePartition, Entry>,
+    topics: BTreeMap<TopicName, TopicRecord>,
+}
+
+impl BoundedRun {
+    pub fn new(until: Until, started: Instant) -> BoundedRun {
+        BoundedRun {
+            until,
+            started,
+            step: Step::Unfixed,
+            next: None,
+            ends: BTreeMap::new(),
+            flow: FlowProgress::default(),
+            held_since: None,
+            done: 0,
+        }
+    }
+
+    /// Asks what is due: first the ends, then, every second, whether they are reached.
+    pub fn poll(&mut self, ctx: &mut Context, know: &Knowledge) {
+        if self.next.is_some_and(|at| ctx.now.instant < at) {
+            return;
+        }
+        match self.step {
+            Step::Unfixed => {
+                self.next = Some(ctx.now.instant + SOON);
+                let there = |it: &SourcePartition| !know.discovery.is_deleted(Side::Source, &it.topic);
+                let partitions = know.discovery.source_partitions().filter(there).collect();
+                let at = match self.until {
+                    Until::End => Place::HighWatermark,
+                    Until::Time(time) => Place::Time(time),
+                };
+                let ask = ctx.out.ask();
+                self.step = Step::Fixing(ask);
+                ctx.out.push(Command::SourceOffsets { ask, partitions, at });
+            }
+            Step::Idle => {
+                let ask = ctx.out.ask();
+                self.step = Step::Surveying(ask);
+                ctx.out.push(Command::Survey { ask });
+            }
+            Step::Fixing(_)
+            | Step::Surveying(_)
+            | Step::ProbingSource(_)
+            | Step::ProbingTarget(_)
+            | Step::NamingTransactions(_)
+            | Step::Over => {}
+        }
+    }
+
+    pub fn wake_at(&self) -> Option<Instant> {
+        match self.step {
+            Step::Unfixed | Step::Idle => self.next,
+            _ => None,
+        }
+    }
+
+    /// Source offsets below the ends that are settled, and all of them.
+    pub fn progress(&self) -> (u64, u64) {
+        let total = self
+            .ends
+            .iter()
+            .map(|(partition, end)| {
+                end.distance_from(self.flow.start(partition).unwrap_or(SourceOffset::ZERO))
+            })
+            .sum();
+        (self.done, total)
+    }
+
+    /// Takes in an answer to a question of its own; how the run ends, once it is over.
+    pub fn handle(&mut self, ctx: &mut Context, around: &Surroundings<'_>, event: &Event) -> Option<Exit> {
+        match (&self.step, event) {
+            (Step::Fixing(asked), Event::SourceOffsets { ask, answer }) if asked == ask => {
+                self.fixed(ctx, answer);
+            }
+            (Step::Surveying(asked), Event::Surveyed { ask, answer }) if asked == ask => {
+                return self.surveyed(ctx, around, answer);
+            }
+            (Step::ProbingSource(asked), Event::SourceOffsets { ask, answer }) if asked == ask => {
+                self.source_probed(ctx, answer);
+            }
+            (Step::ProbingTarget(asked), Event::TargetEnds { ask, answer }) if asked == ask => {
+                return self.target_probed(ctx, around, answer);
+            }
+            (Step::NamingTransactions(asked), Event::OpenTransactions { ask, answer }) if asked == ask => {
+                self.step = Step::Over;
+                return Some(Exit::OpenTransactions(answer.clone()));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn fixed(&mut self, ctx: &Context, answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>) {
+        if let Some((partition, trouble)) =
+            answer.iter().find_map(|(partition, end)| Some((partition, end.as_ref().err()?)))
+        {
+            tracing::warn!(%partition, %trouble, "cannot fix where the run ends yet");
+            self.step = Step::Unfixed;
+            return self.pause(ctx);
+        }
+        let ends =
+            answer.iter().filter_map(|(partition, end)| Some((partition.clone(), *end.as_ref().ok()?)));
+        self.ends = ends.collect();
+        self.step = Step::Idle;
+    }
+
+    fn surveyed(
+        &mut self,
+        ctx: &mut Context,
+        around: &Surroundings<'_>,
+        answer: &Result<Vec<LedgerRecord>, Trouble>,
+    ) -> Option<Exit> {
+        self.step = Step::Idle;
+        self.pause(ctx);
+        let before = self.done;
+        match answer {
+            Ok(records) => self.flow.replay(records),
+            Err(trouble) => {
+                tracing::warn!(%trouble, "cannot read the ledger");
+                return None;
+            }
+        }
+        self.done = self.ends.iter().map(|(partition, end)| self.flow.done(partition, *end)).sum();
+        let left = self.left(ctx, around);
+        if left.is_empty() {
+            let partitions = self.copies().map(|(target, _)| target).collect();
+            let ask = ctx.out.ask();
+            self.step = Step::ProbingTarget(ask);
+            ctx.out.push(Command::TargetEnds { ask, partitions });
+        } else if self.done == before {
+            let ask = ctx.out.ask();
+            self.step = Step::ProbingSource(ask);
+            let partitions = left.into_iter().collect();
+            ctx.out.push(Command::SourceOffsets { ask, partitions, at: Place::LastStable });
+        } else {
+            self.held_since = None;
+        }
+        None
+    }
+
+    /// Nothing moved for a while: is all that is left held back by open transactions?
+    fn source_probed(
+        &mut self,
+        ctx: &mut Context,
+        answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
+    ) {
+        self.step = Step::Idle;
+        let held = |(partition, stable): (&SourcePartition, &Result<SourceOffset, Trouble>)| match stable {
+            Ok(stable) => {
+                let end = self.ends.get(partition).copied().unwrap_or(SourceOffset::ZERO);
+                *stable < end && self.flow.position(partition).is_some_and(|position| *stable <= position)
+            }
+            Err(_) => false,
+        };
+        if !answer.iter().all(held) {
+            self.held_since = None;
+            return;
+        }
+        let since = *self.held_since.get_or_insert(ctx.now.instant);
+        if since + ctx.flow.wait_open <= ctx.now.instant {
+            let ask = ctx.out.ask();
+            self.step = Step::NamingTransactions(ask);
+            let partitions = answer.keys().cloned().collect();
+            ctx.out.push(Command::OpenTransactions { ask, partitions });
+        }
+    }
+
+    /// Everything is settled: do readers of the target see it?
+    fn target_probed(
+        &mut self,
+        ctx: &Context,
+        around: &Surroundings<'_>,
+        answer: &BTreeMap<TargetPartition, Result<TargetEnd, Trouble>>,
+    ) -> Option<Exit> {
+        let halted = self.halted(ctx, around);
+        let visible = self.copies().all(|(target, settled)| {
+            let shown = answer.get(&target).and_then(|end| end.as_ref().ok()).map(|end| end.last_stable);
+            Some(settled) <= shown
+        });
+        if !visible {
+            self.step = Step::Idle;
+            self.pause(ctx);
+            return None;
+        }
+        self.step = Step::Over;
+        Some(if halted.is_empty() { Exit::Done } else { Exit::Halted(halted) })
+    }
+
+    /// The run's target partitions, with what readers must see of them. What a halted one lacks on the target
+    /// is what it halted for.
+    fn copies(&self) -> impl Iterator<Item = (TargetPartition, TargetOffset)> {
+        self.ends.keys().filter_map(|source| {
+            let entry = self.flow.entries.get(source).filter(|entry| entry.halted.is_none())?;
+            let target = TargetPartition { topic: entry.target_topic.clone(), partition: source.partition };
+            Some((target, entry.target_end?))
+        })
+    }
+
+    /// Partitions that have neither reached their end nor halted.
+    fn left(&self, ctx: &Context, around: &Surroundings<'_>) -> BTreeSet<SourcePartition> {
+        let halted = self.halted(ctx, around);
+        let left = |(partition, end): &(&SourcePartition, &SourceOffset)| {
+            !halted.contains_key(*partition) && !self.flow.has_reached(partition, **end)
+        };
+        self.ends.iter().filter(left).map(|(partition, _)| partition.clone()).collect()
+    }
+
+    fn halted(&self, ctx: &Context, around: &Surroundings<'_>) -> BTreeMap<SourcePartition, String> {
+        let reason = |partition: &SourcePartition, end: SourceOffset| {
+            let entry = self.flow.entries.get(partition);
+            if let Some(halt) = entry.and_then(|entry| entry.halted.as_ref()) {
+                return self.is_present(ctx, around, partition).then(|| halt.to_string());
+            }
+            if self.flow.has_reached(partition, end) {
+                return None;
+            }
+            let gone = entry.is_none() && around.know.discovery.is_deleted(Side::Source, &partition.topic);
+            let gone = gone.then(|| "the source topic was deleted before it was copied".to_string());
+            around.refused.get(&partition.topic).cloned().or(gone)
+        };
+        let halted = |(partition, end): (&SourcePartition, &SourceOffset)| {
+            Some((partition.clone(), reason(partition, *end)?))
+        };
+        self.ends.iter().filter_map(halted).collect()
+    }
+
+    /// Whether a halt that the ledger shows is more than the trace of an earlier run, whose cause may be gone:
+    /// the lane's owner says so where that is us, and has had the time to say otherwise where it is not.
+    fn is_present(&self, ctx: &Context, around: &Surroundings<'_>, partition: &SourcePartition) -> bool {
+        match around.lanes.get(&lane_of(partition, ctx.flow.lanes)).filter(|lane| !lane.is_closed()) {
+            Some(lane) => lane.has_halted(partition),
+            None => self.started + ctx.flow.limits.regroup_max <= ctx.now.instant,
+        }
+    }
+
+    fn pause(&mut self, ctx: &Context) {
+        self.next = Some(ctx.now.instant + SOON);
+    }
+}
+
+impl FlowProgress {
+    fn replay(&mut self, records: &[LedgerRecord]) {
+        for record in records {
+            match decode(record) {
+                Ok(Record::Entry(partition, entry)) => {
+                    self.entries.insert(partition, entry);
+                }
+                Ok(Record::Topic(topic, record)) => {
+                    self.topics.insert(topic, record);
+                }
+                Ok(Record::Claim(_) | Record::FlowStart(_)) => {}
+                Err(bad) => tracing::error!(%bad, "ledger record not understood"),
+            }
+        }
+    }
+
+    fn start(&self, partition: &SourcePartition) -> Option<SourceOffset> {
+        let record = || self.topics.get(&partition.topic).map(|topic| topic.start(partition.partition));
+        self.entries.get(partition).map(|entry| entry.start).or_else(record)
+    }
+
+    fn position(&self, partition: &SourcePartition) -> Option<SourceOffset> {
+        self.entries.get(partition).map(|entry| entry.next).or_else(|| self.start(partition))
+    }
+
+    fn has_reached(&self, partition: &SourcePartition, end: SourceOffset) -> bool {
+        end == SourceOffset::ZERO || self.position(partition).is_some_and(|position| end <= position)
+    }
+
+    fn done(&self, partition: &SourcePartition, end: SourceOffset) -> u64 {
+        let (Some(start), Some(position)) = (self.start(partition), self.position(partition)) else {
+            return 0;
+        };
+        position.min(end).distance_from(start)
+    }
+}
+
+impl BoundedRun {
+    /// What stops before the end must say so.
+    pub fn stopped_early(&self, flow: &Flow) -> Exit {
+        let (done, total) = self.progress();
+        Exit::Unsettled(format!(
+            "flow {} stopped before its end: {done} of {total} offsets settled",
+            flow.name
+        ))
+    }
+}

@@ -1,0 +1,288 @@
+//! From nothing to a sound ledger: both clusters answer, they fit the configuration, and nobody else's flow
+//! has this name. Nothing is written before all of that holds, except the ledger topic itself, last.
+
+use crate::backoff::Backoff;
+use crate::command::{Command, NewTopic, Topics};
+use crate::config::Flow;
+use crate::event::{Ask, Event, LedgerRecord, Listing, TopicConfig};
+use crate::exit::Exit;
+use crate::failure::{Side, Trouble};
+use crate::ledger::{Record, Terms, check_settings, decode, wanted_settings};
+use crate::mirror::Context;
+use crate::time::Instant;
+use kafka_types::{TopicId, TopicName};
+use std::collections::BTreeMap;
+
+/// The steps of a start, each repeated until it succeeds or the time for starting is over.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Starting {
+    since: Option<Instant>,
+    step: Step,
+    asked: Option<Ask>,
+    retry_at: Option<Instant>,
+    backoff: Backoff,
+    source: Option<Listing>,
+    target: Option<Listing>,
+    trouble: Option<(Side, Trouble)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Step {
+    DescribeSource,
+    DescribeTarget,
+    CreateLedger,
+    InspectLedger,
+    Survey,
+}
+
+/// What a completed start has found out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Started {
+    pub source: Listing,
+    pub target: Listing,
+    pub terms: Terms,
+    pub ledger_id: TopicId,
+}
+
+impl Starting {
+    pub fn new() -> Starting {
+        Starting {
+            since: None,
+            step: Step::DescribeSource,
+            asked: None,
+            retry_at: None,
+            backoff: Backoff::default(),
+            source: None,
+            target: None,
+            trouble: None,
+        }
+    }
+
+    /// Asks what the present step needs, and gives up when it is time to.
+    pub fn poll(&mut self, ctx: &mut Context) {
+        let now = ctx.now.instant;
+        let since = *self.since.get_or_insert(now);
+        if since + ctx.flow.limits.connect_max <= now {
+            return self.give_up(ctx);
+        }
+        if self.asked.is_some() || self.retry_at.is_some_and(|at| now < at) {
+            return;
+        }
+        self.retry_at = None;
+        let ask = ctx.out.ask();
+        self.asked = Some(ask);
+        let ledger = ctx.flow.name.ledger();
+        ctx.out.push(match self.step {
+            Step::DescribeSource => Command::Describe { side: Side::Source, ask, topics: Topics::All },
+            Step::DescribeTarget => Command::Describe { side: Side::Target, ask, topics: Topics::All },
+            Step::CreateLedger => {
+                let brokers = self.target.as_ref().map_or(1, |listing| listing.brokers);
+                Command::CreateTopics { ask, topics: vec![ledger_topic(ctx.flow, brokers)] }
+            }
+            Step::InspectLedger => Command::DescribeConfigs { side: Side::Target, ask, topics: vec![ledger] },
+            Step::Survey => Command::Survey { ask },
+        });
+    }
+
+    /// The next moment after `now` at which something becomes due.
+    pub fn wake_at(&self, now: Instant, flow: &Flow) -> Option<Instant> {
+        let give_up = self.since.map(|since| since + flow.limits.connect_max);
+        self.retry_at.into_iter().chain(give_up).filter(|at| now < *at).min()
+    }
+
+    /// Takes in an answer; the result once the last step is done.
+    pub fn handle(&mut self, ctx: &mut Context, event: &Event) -> Option<Started> {
+        match event {
+            Event::Described { side, ask, answer } if self.asked == Some(*ask) => {
+                self.described(ctx, *side, answer);
+            }
+            Event::TopicsCreated { ask, answer } if self.asked == Some(*ask) => {
+                match answer.get(&ctx.flow.name.ledger()) {
+                    // Its id comes with the next listing.
+                    Some(Ok(())) => {
+                        self.go_on(Step::DescribeTarget);
+                        // Brokers learn of it a moment later.
+                        self.retry_at = Some(ctx.now.instant + ctx.flow.limits.retry_min);
+                    }
+                    Some(Err(trouble)) => self.failed(ctx, Side::Target, trouble),
+                    None => self.failed(ctx, Side::Target, &Trouble::Passing("no answer".into())),
+                }
+            }
+            Event::Configs { ask, answer, .. } if self.asked == Some(*ask) => self.inspect(ctx, answer),
+            Event::Surveyed { ask, answer } if self.asked == Some(*ask) => {
+                return self.surveyed(ctx, answer);
+            }
+            Event::Trouble(side, trouble @ Trouble::Authentication(_)) => {
+                self.failed(ctx, *side, trouble);
+            }
+            Event::Trouble(side, trouble) => self.trouble = Some((*side, trouble.clone())),
+            _ => {}
+        }
+        None
+    }
+
+    fn described(&mut self, ctx: &mut Context, side: Side, answer: &Result<Listing, Trouble>) {
+        let listing = match answer {
+            Ok(listing) => listing.clone(),
+            Err(trouble) => return self.failed(ctx, side, trouble),
+        };
+        match side {
+            Side::Source => {
+                self.source = Some(listing);
+                self.go_on(Step::DescribeTarget);
+            }
+            Side::Target => {
+                self.target = Some(listing);
+                self.compare(ctx);
+            }
+        }
+    }
+
+    /// Both listings are there: do they fit each other and the configuration?
+    fn compare(&mut self, ctx: &mut Context) {
+        let (Some(source), Some(target)) = (&self.source, &self.target) else {
+            return self.go_on(Step::DescribeSource);
+        };
+        if let Some(text) = feeds_itself(ctx.flow, source, target) {
+            return ctx.out.end(Exit::Configuration(text));
+        }
+        let ledger = ctx.flow.name.ledger();
+        match target.topics.get(&ledger) {
+            None => self.go_on(Step::CreateLedger),
+            Some(info) if info.partitions != ctx.flow.lanes => {
+                ctx.out.end(Exit::Configuration(format!(
+                    "the ledger {ledger} has {} partitions, but delivery.lanes is {}: lanes are fixed when \
+                     the ledger is created",
+                    info.partitions, ctx.flow.lanes
+                )));
+            }
+            Some(_) => self.go_on(Step::InspectLedger),
+        }
+    }
+
+    fn inspect(&mut self, ctx: &mut Context, answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>) {
+        match answer.as_ref().map(|configs| configs.get(&ctx.flow.name.ledger())) {
+            Ok(Some(config)) => match check_settings(config) {
+                Ok(()) => {
+                    self.go_on(Step::Survey);
+                    // Reading a long ledger is no sign that nobody answers.
+                    self.since = Some(ctx.now.instant);
+                }
+                Err(unsafe_ledger) => ctx.out.end(Exit::Configuration(unsafe_ledger.to_string())),
+            },
+            Ok(None) => self.failed(ctx, Side::Target, &Trouble::Passing("no such ledger yet".into())),
+            Err(trouble) => self.failed(ctx, Side::Target, trouble),
+        }
+    }
+
+    /// Claims by others under other terms mean that the flow's name is taken (H8).
+    fn surveyed(
+        &mut self,
+        ctx: &mut Context,
+        answer: &Result<Vec<LedgerRecord>, Trouble>,
+    ) -> Option<Started> {
+        let records = match answer {
+            Ok(records) => records,
+            Err(trouble) => {
+                self.failed(ctx, Side::Target, trouble);
+                return None;
+            }
+        };
+        let (source, target) = (self.source.clone()?, self.target.clone()?);
+        let rename = ctx.flow.rename.fingerprint();
+        let terms = Terms::new(ctx.flow.lanes, &source.cluster_id, &target.cluster_id, rename);
+        for record in records {
+            let checked = match decode(record) {
+                Ok(Record::Claim(claim)) => claim.check(&terms).map_err(|mismatch| mismatch.to_string()),
+                Ok(_) => Ok(()),
+                Err(bad) => Err(bad.to_string()),
+            };
+            if let Err(text) = checked {
+                ctx.out.end(Exit::Configuration(text));
+                return None;
+            }
+        }
+        let ledger_id = target.topics.get(&ctx.flow.name.ledger())?.id;
+        Some(Started { source, target, terms, ledger_id })
+    }
+
+    fn go_on(&mut self, step: Step) {
+        self.step = step;
+        self.asked = None;
+        self.retry_at = None;
+        self.backoff.reset();
+    }
+
+    fn failed(&mut self, ctx: &mut Context, side: Side, trouble: &Trouble) {
+        self.asked = None;
+        self.trouble = Some((side, trouble.clone()));
+        self.retry_at = Some(self.backoff.after_failure(ctx.now.instant, &ctx.flow.limits));
+        match trouble {
+            Trouble::Authentication(_) | Trouble::NotAuthorized { .. } => {
+                ctx.out.end(Exit::NotAuthorized(side, trouble.clone()));
+            }
+            Trouble::Refused(text) => {
+                ctx.out.end(Exit::Configuration(format!("the {side} cluster refuses: {text}")));
+            }
+            Trouble::Unreachable(_) | Trouble::Passing(_) => {
+                tracing::warn!(%side, %trouble, "cannot start yet");
+            }
+        }
+    }
+
+    fn give_up(&mut self, ctx: &mut Context) {
+        let side = match self.step {
+            Step::DescribeSource => Side::Source,
+            Step::DescribeTarget | Step::CreateLedger | Step::InspectLedger | Step::Survey => Side::Target,
+        };
+        let (side, text) = match &self.trouble {
+            Some((side, trouble)) => (*side, trouble.to_string()),
+            None => (side, "no answer".into()),
+        };
+        ctx.out.end(Exit::Unreachable(side, text));
+    }
+}
+
+fn ledger_topic(flow: &Flow, brokers: u32) -> NewTopic {
+    let default = i16::try_from(brokers.clamp(1, 3)).expect("at most 3");
+    let replication_factor = flow.ledger_replication_factor.unwrap_or(default);
+    NewTopic {
+        name: flow.name.ledger(),
+        partitions: flow.lanes,
+        replication_factor: Some(replication_factor),
+        config: wanted_settings(replication_factor),
+    }
+}
+
+/// Within one cluster a mirror must not write to what it reads, nor read what it writes.
+fn feeds_itself(flow: &Flow, source: &Listing, target: &Listing) -> Option<String> {
+    if source.cluster_id != target.cluster_id {
+        return None;
+    }
+    let taken = source.topics.keys().filter(|topic| flow.filter.takes(topic));
+    for topic in taken {
+        let copy = flow.rename.target(topic);
+        if copy == *topic {
+            return Some(format!(
+                "source and target are the same cluster ({}), and topic {topic} would be copied onto \
+                 itself; set topics.rename or another target",
+                source.cluster_id
+            ));
+        }
+        if flow.filter.takes(&copy) {
+            return Some(format!(
+                "source and target are the same cluster ({}), and {copy}, the copy of {topic}, would be \
+                 copied again; exclude it in topics.exclude",
+                source.cluster_id
+            ));
+        }
+    }
+    // Nothing to copy yet: judge the rule itself.
+    let sample = TopicName::from("a");
+    (flow.rename.target(&sample) == sample).then(|| {
+        format!(
+            "source and target are the same cluster ({}) and topics keep their names; set topics.rename",
+            source.cluster_id
+        )
+    })
+}

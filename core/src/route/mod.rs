@@ -1,0 +1,7 @@
+//! Which source topics are taken, and what they are called on the target.
+
+mod filter;
+mod naming;
+
+pub use filter::{BadPattern, TopicFilter, is_internal};
+pub use naming::{BadRename, Rename};

@@ -1,0 +1,235 @@
+//! Bounded runs and endings: when a mirror may say that it is done, and what it says otherwise.
+
+use crate::kit::{Answer, Clusters, Judge, Kit, ScriptedWorld};
+use std::time::Duration;
+use verbatim_core::command::{Command, LaneCommand};
+use verbatim_core::config::{Flow, Until};
+use verbatim_core::event::{Event, GroupEvent, LaneEvent, Step, Turn, Urgency};
+use verbatim_core::failure::Failure;
+use verbatim_core::time::Timestamp;
+use verbatim_core::{Exit, LaneId};
+
+fn clusters() -> Clusters {
+    let mut clusters = Clusters::new();
+    clusters.source_topic("orders", 2);
+    clusters.append("orders", 0, 30);
+    clusters.append("orders", 1, 30);
+    clusters
+}
+
+fn is_copying(command: &Command) -> bool {
+    matches!(command, Command::Lane(_, _, LaneCommand::Produce { .. }))
+}
+
+fn count(world: &ScriptedWorld, is: impl Fn(&Command) -> bool) -> usize {
+    world.log.iter().filter(|command| is(command)).count()
+}
+
+#[test]
+fn nothing_to_copy_is_done_at_once() {
+    Kit::from(Clusters::new()).run_to_done();
+    let mut empty = Clusters::new();
+    empty.source_topic("orders", 3);
+    Kit::from(empty).run_to_done();
+}
+
+/// S1: a done instance waits for lanes that are somebody else's.
+#[test]
+fn the_end_is_the_whole_flows_end() {
+    let mut world = ScriptedWorld::new(clusters(), 2);
+    world.lanes_offered = vec![LaneId(0)];
+    let offer = GroupEvent::Offered { turn: Turn(50), lanes: vec![LaneId(1)] };
+    let world = world.at(20_000, Event::Group(offer));
+    let world = Kit::new(world).run_to_done();
+    assert_eq!(count(&world, |it| matches!(it, Command::Lane(LaneId(1), _, LaneCommand::Open))), 1);
+}
+
+#[test]
+fn what_is_held_back_by_an_open_transaction_is_named_after_the_wait() {
+    let mut clusters = clusters();
+    clusters.log("orders", 1).open_from = Some(12);
+    let (exit, world) = Kit::from(clusters).run();
+    let Exit::OpenTransactions(open) = exit else { panic!("{exit:?}") };
+    assert_eq!(open.len(), 1);
+    assert!(Duration::from_secs(60) <= world.now().instant.0);
+    let judge = Judge::new(&world.clusters);
+    judge.sound();
+    assert_eq!(judge.entry("orders", 1).next.0, 12, "all that is readable was copied");
+}
+
+#[test]
+fn an_open_transaction_that_ends_in_time_is_waited_for() {
+    let mut clusters = clusters();
+    clusters.log("orders", 1).open_from = Some(12);
+    let world = ScriptedWorld::new(clusters, 2).interrupted(|now, clusters| {
+        if Duration::from_secs(30) < now {
+            clusters.log("orders", 1).open_from = None;
+        }
+        Vec::new()
+    });
+    Kit::new(world).run_to_done();
+}
+
+#[test]
+fn until_a_time_ends_there_and_copies_all_before_it() {
+    let kit = Kit::from(clusters()).with(|flow| flow.until = Some(Until::Time(Timestamp(1_010))));
+    let (exit, world) = kit.run();
+    assert_eq!(exit, Exit::Done);
+    let judge = Judge::new(&world.clusters);
+    judge.sound();
+    assert!(10 <= judge.entry("orders", 0).next.0);
+}
+
+#[test]
+fn sigterm_settles_and_leaves() {
+    let world = ScriptedWorld::new(clusters(), 2).at(2_000, Event::Stop(Urgency::Settle));
+    let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+    assert_eq!(exit, Exit::Done);
+    Judge::new(&world.clusters).all_copied();
+    assert_eq!(count(&world, |it| matches!(it, Command::LeaveGroup)), 1);
+    assert!(world.now().instant.0 < Duration::from_secs(3));
+}
+
+#[test]
+fn sigterm_before_the_end_of_a_bounded_run_says_so() {
+    let world = ScriptedWorld::new(clusters(), 2).at(1, Event::Stop(Urgency::Settle));
+    let (exit, _) = Kit::new(world).run();
+    assert!(matches!(exit, Exit::Unsettled(_)), "{exit:?}");
+}
+
+#[test]
+fn a_second_signal_aborts_at_once() {
+    let world = ScriptedWorld::new(clusters(), 2).upon(is_copying, Event::Stop(Urgency::Now));
+    let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+    assert!(matches!(exit, Exit::Unsettled(_)), "{exit:?}");
+    Judge::new(&world.clusters).sound();
+}
+
+/// With a target that no longer answers, stopping keeps its deadline and says what is left.
+#[test]
+fn sigterm_with_a_dead_target_ends_in_time() {
+    let world = ScriptedWorld::new(clusters(), 2)
+        .scripted(|_, command| match command {
+            Command::Lane(_, _, LaneCommand::Produce { .. } | LaneCommand::Close) => Answer::Instead(vec![]),
+            Command::LeaveGroup => Answer::Events(vec![]),
+            _ => Answer::Obey,
+        })
+        .at(2_000, Event::Stop(Urgency::Settle));
+    let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+    assert!(matches!(exit, Exit::Unsettled(_)), "{exit:?}");
+    assert!(world.now().instant.0 <= Duration::from_secs(11));
+}
+
+/// A lane that was lost is somebody else's to settle.
+#[test]
+fn a_lane_lost_long_ago_does_not_make_a_stop_unsettled() {
+    let lost = GroupEvent::Lost { turn: Turn(70), lanes: vec![LaneId(0), LaneId(1)] };
+    let world = ScriptedWorld::new(clusters(), 2)
+        .upon(is_copying, Event::Group(lost))
+        .at(2_000, Event::Stop(Urgency::Settle));
+    let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+    assert_eq!(exit, Exit::Done);
+    Judge::new(&world.clusters).sound();
+    assert_eq!(count(&world, |it| matches!(it, Command::Release(Turn(70)))), 1);
+}
+
+#[test]
+fn a_recalled_lane_settles_and_a_lost_one_does_not() {
+    for (recalled, settles) in [(true, true), (false, false)] {
+        let (turn, lanes) = (Turn(80), vec![LaneId(1)]);
+        let event = match recalled {
+            true => GroupEvent::Recalled { turn, lanes },
+            false => GroupEvent::Lost { turn, lanes },
+        };
+        let mut world = ScriptedWorld::new(clusters(), 2)
+            .upon(is_copying, Event::Group(event))
+            .at(4_000, Event::Stop(Urgency::Settle));
+        world.lanes_offered = vec![LaneId(1)];
+        // Lane 0 is somebody else's; its records are written here.
+        let mut empty = Clusters::new();
+        empty.source_topic("orders", 2);
+        let made = |flow: &mut Flow| flow.until = None;
+        let (_, first) = Kit::from(empty).with(made).run_for(200);
+        world.clusters = first.clusters;
+        world.clusters.append("orders", 0, 30);
+        world.clusters.append("orders", 1, 30);
+        let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+        assert_eq!(exit, Exit::Done);
+        let log = &world.log;
+        let turn = log.iter().position(|it| matches!(it, Command::Release(Turn(80)))).expect("released");
+        let close = log.iter().position(|it| matches!(it, Command::Lane(_, _, LaneCommand::Close))).unwrap();
+        assert!(close < turn, "closed, then released");
+        let is_settle = |it: &&Command| matches!(it, Command::Lane(LaneId(1), _, LaneCommand::Settle { .. }));
+        let settled = 1 < log[..close].iter().filter(is_settle).count();
+        assert_eq!(settled, settles, "recalled: {recalled}");
+        Judge::new(&world.clusters).sound();
+    }
+}
+
+#[test]
+fn a_recalled_lane_that_cannot_settle_is_given_up_at_its_deadline() {
+    let world = ScriptedWorld::new(clusters(), 2)
+        .scripted(|_, command| match command {
+            Command::Lane(LaneId(1), _, LaneCommand::Produce { .. }) => Answer::Instead(vec![]),
+            _ => Answer::Obey,
+        })
+        .at(3_000, Event::Group(GroupEvent::Recalled { turn: Turn(90), lanes: vec![LaneId(1)] }))
+        .at(12_000, Event::Stop(Urgency::Settle));
+    let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+    assert_eq!(exit, Exit::Done);
+    assert_eq!(count(&world, |it| matches!(it, Command::Release(Turn(90)))), 1);
+}
+
+/// S7.
+#[test]
+fn a_replaced_instance_says_so_at_once() {
+    let event = Event::Group(GroupEvent::Replaced("fenced instance id".into()));
+    let world = ScriptedWorld::new(clusters(), 2).upon(is_copying, event);
+    let (exit, _) = Kit::new(world).run();
+    assert_eq!(exit, Exit::Replaced("fenced instance id".into()));
+}
+
+/// A halt that an operator has repaired is not held against the next run.
+#[test]
+fn a_repaired_halt_is_lifted_by_the_next_run() {
+    let mut clusters = Clusters::new();
+    clusters.source_topic("orders", 1);
+    clusters.append("orders", 0, 5);
+    clusters.append_sized("orders", 0, 5_000);
+    clusters.append("orders", 0, 5);
+    let world = ScriptedWorld::new(clusters, 2).scripted(|clusters, _| {
+        if let Some(topic) = clusters.target.get_mut(&"orders".into()) {
+            topic.config.insert("max.message.bytes".into(), "2000".into());
+        }
+        Answer::Obey
+    });
+    let (exit, world) = Kit::new(world).run();
+    assert!(matches!(exit, Exit::Halted(_)), "{exit:?}");
+    let mut clusters = world.clusters;
+    let topic = clusters.target.get_mut(&"orders".into()).unwrap();
+    topic.config.insert("max.message.bytes".into(), "10000".into());
+    let world = Kit::from(clusters).with(|flow| flow.incarnation = "i-2".into()).run_to_done();
+    assert_eq!(Judge::new(&world.clusters).entry("orders", 0).halted, None);
+}
+
+/// A commit of unknown outcome while leaving is left to the next owner.
+#[test]
+fn an_unknown_commit_on_the_way_out_is_unsettled_and_the_next_run_goes_on() {
+    for applied in [false, true] {
+        let world = ScriptedWorld::new(clusters(), 2)
+            .scripted(move |_, command| match command {
+                Command::Lane(_, _, LaneCommand::Settle { records })
+                    if records.iter().any(|it| it.key.starts_with(br#"{"kind":"entry"#)) =>
+                {
+                    let failed = vec![LaneEvent::Failed(Step::Settle, Failure::Unknown("timed out".into()))];
+                    if applied { Answer::ObeyAndSay(failed) } else { Answer::Instead(failed) }
+                }
+                _ => Answer::Obey,
+            })
+            .upon(is_copying, Event::Stop(Urgency::Settle));
+        let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+        assert!(matches!(exit, Exit::Unsettled(_)), "{exit:?}");
+        Judge::new(&world.clusters).sound();
+        Kit::from(world.clusters).with(|flow| flow.incarnation = "i-2".into()).run_to_done();
+    }
+}

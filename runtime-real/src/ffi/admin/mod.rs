@@ -1,0 +1,198 @@
+//! librdkafka's admin requests, each as one blocking call that keeps what failed for a single topic or
+//! partition apart from what failed altogether.
+//!
+//! rust-rdkafka's `AdminClient` has no DescribeTopics (the only source of topic ids), no DescribeCluster and
+//! no ListOffsets, and drops the brokers' error texts.
+
+mod cluster;
+mod configs;
+mod create;
+mod offsets;
+mod topics;
+
+pub(crate) use cluster::{cluster_id, describe_cluster, find_broker};
+pub(crate) use configs::describe_configs;
+pub(crate) use create::{TopicToCreate, create_partitions, create_topics};
+pub(crate) use offsets::{Isolation, Spec, list_offsets};
+pub(crate) use topics::describe_topics;
+
+use crate::trouble::ApiError;
+use rdkafka::bindings as rk;
+use rdkafka::client::NativeClient;
+use rdkafka::types::{RDKafkaAdminOp, RDKafkaErrorCode};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+/// How much longer than the request's own time-out its answer is awaited: librdkafka answers by itself.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// An answered request. Everything read from it borrows from it.
+struct Answer(NonNull<rk::rd_kafka_event_t>);
+
+impl Answer {
+    fn event(&self) -> *mut rk::rd_kafka_event_t {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        // SAFETY: the event is ours since rd_kafka_queue_poll handed it out, and is destroyed only here.
+        unsafe { rk::rd_kafka_event_destroy(self.event()) }
+    }
+}
+
+/// A queue for one answer. An answer that comes after the queue was dropped is destroyed by librdkafka.
+struct Queue(NonNull<rk::rd_kafka_queue_t>);
+
+impl Queue {
+    fn new(client: &NativeClient) -> Queue {
+        // SAFETY: the client outlives this call; the queue holds its own reference on it.
+        let queue = unsafe { rk::rd_kafka_queue_new(client.ptr()) };
+        Queue(NonNull::new(queue).expect("rd_kafka_queue_new never fails"))
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: made by rd_kafka_queue_new and destroyed only here.
+        unsafe { rk::rd_kafka_queue_destroy(self.0.as_ptr()) }
+    }
+}
+
+/// The options of one request.
+struct Options(NonNull<rk::rd_kafka_AdminOptions_t>);
+
+impl Options {
+    fn new(client: &NativeClient, op: RDKafkaAdminOp, timeout: Duration) -> Options {
+        // SAFETY: the client is alive.
+        let options = unsafe { rk::rd_kafka_AdminOptions_new(client.ptr(), op) };
+        let options = Options(NonNull::new(options).expect("every admin operation named here is known"));
+        let mut text = [0; 256];
+        // SAFETY: the options are alive, and the buffer is as long as said.
+        unsafe {
+            rk::rd_kafka_AdminOptions_set_request_timeout(
+                options.ptr(),
+                milliseconds(timeout),
+                text.as_mut_ptr(),
+                text.len(),
+            );
+        }
+        options
+    }
+
+    /// How long the brokers may wait until the change has reached them all.
+    fn operation_timeout(self, timeout: Duration) -> Options {
+        let mut text = [0; 256];
+        // SAFETY: as in `new`.
+        unsafe {
+            rk::rd_kafka_AdminOptions_set_operation_timeout(
+                self.ptr(),
+                milliseconds(timeout),
+                text.as_mut_ptr(),
+                text.len(),
+            );
+        }
+        self
+    }
+
+    fn isolation(self, level: rk::rd_kafka_IsolationLevel_t) -> Options {
+        // SAFETY: the options are alive and were made for ListOffsets, which takes an isolation level, so
+        // no error object comes back; if one did, it is destroyed.
+        unsafe {
+            let error = rk::rd_kafka_AdminOptions_set_isolation_level(self.ptr(), level);
+            if !error.is_null() {
+                rk::rd_kafka_error_destroy(error);
+            }
+        }
+        self
+    }
+
+    fn ptr(&self) -> *mut rk::rd_kafka_AdminOptions_t {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for Options {
+    fn drop(&mut self) {
+        // SAFETY: made by rd_kafka_AdminOptions_new and destroyed only here.
+        unsafe { rk::rd_kafka_AdminOptions_destroy(self.ptr()) }
+    }
+}
+
+/// Sends a request by `launch` and waits for its answer. An error here is one of the request as a whole.
+fn ask(
+    client: &NativeClient,
+    what: &str,
+    timeout: Duration,
+    launch: impl FnOnce(*mut rk::rd_kafka_queue_t),
+) -> Result<Answer, ApiError> {
+    let queue = Queue::new(client);
+    launch(queue.0.as_ptr());
+    // SAFETY: the queue is alive; the event, if any, becomes ours.
+    let event = unsafe { rk::rd_kafka_queue_poll(queue.0.as_ptr(), milliseconds(timeout + GRACE)) };
+    let answer = Answer(NonNull::new(event).ok_or_else(|| ApiError::timed_out(what))?);
+    // SAFETY: the event is alive; the text belongs to it and is copied.
+    let (code, message) = unsafe {
+        (rk::rd_kafka_event_error(answer.event()), text(rk::rd_kafka_event_error_string(answer.event())))
+    };
+    match error(code, message.unwrap_or_default()) {
+        None => Ok(answer),
+        Some(error) => Err(error),
+    }
+}
+
+fn error(code: rk::rd_kafka_resp_err_t, text: String) -> Option<ApiError> {
+    let code = RDKafkaErrorCode::from(code);
+    (code != RDKafkaErrorCode::NoError).then(|| ApiError { code, text })
+}
+
+/// Copies a C string; `None` where librdkafka gave none.
+///
+/// # Safety
+/// `text` is null or points to a string that ends with a zero byte.
+pub(super) unsafe fn text(text: *const c_char) -> Option<String> {
+    // SAFETY: as the caller promises.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// The elements of an array that a getter of librdkafka's returned together with its length.
+///
+/// # Safety
+/// `array` is null or points to `count` pointers that live as long as `'a`.
+unsafe fn elements<'a, T>(array: *mut *const T, count: usize) -> &'a [*const T] {
+    if array.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(array, count) }
+}
+
+fn c_string(text: &str) -> Result<CString, ApiError> {
+    CString::new(text).map_err(|_| {
+        ApiError::new(RDKafkaErrorCode::InvalidArgument, format!("{text:?} contains a zero byte"))
+    })
+}
+
+fn milliseconds(duration: Duration) -> c_int {
+    c_int::try_from(duration.as_millis()).unwrap_or(c_int::MAX)
+}
+
+/// Per name: done, or refused with its reason.
+type Outcomes = Vec<(String, Result<(), ApiError>)>;
+
+/// # Safety
+/// `results` are live topic results of one answer.
+unsafe fn outcomes(results: &[*const rk::rd_kafka_topic_result_t]) -> Outcomes {
+    let one = |&result| {
+        // SAFETY: as the caller promises; the strings are copied.
+        unsafe {
+            let name = text(rk::rd_kafka_topic_result_name(result)).unwrap_or_default();
+            let code = rk::rd_kafka_topic_result_error(result);
+            let message = text(rk::rd_kafka_topic_result_error_string(result)).unwrap_or_default();
+            (name, error(code, message).map_or(Ok(()), Err))
+        }
+    };
+    results.iter().map(one).collect()
+}

@@ -1,0 +1,19 @@
+//! What a group member knows about itself.
+
+use super::admin::text;
+use rdkafka::bindings as rk;
+use rdkafka::client::NativeClient;
+
+/// The member id that the group's coordinator gave. Empty or absent while the client is no member: not joined
+/// yet, or its request to leave is on its way.
+pub(crate) fn member_id(client: &NativeClient) -> Option<String> {
+    // SAFETY: the client is alive. The string is ours, is copied and then freed by its own allocator.
+    unsafe {
+        let id = rk::rd_kafka_memberid(client.ptr());
+        let copy = text(id);
+        if !id.is_null() {
+            rk::rd_kafka_mem_free(client.ptr(), id.cast());
+        }
+        copy
+    }
+}

@@ -1,0 +1,362 @@
+//! A transactional producer whose records are handed on from a consumer without being taken apart.
+
+use super::client::{Client, Liveness, Queue, Waker, c_name, millis};
+use super::end_txns::EndTxns;
+use super::error::{Code, RdError, code_of, text_of};
+use super::message::OwnedMessage;
+use kafka_types::TopicName;
+use rdkafka::ClientConfig;
+use rdkafka::bindings as rd;
+use rdkafka::types::RDKafkaType;
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What became of one produced record.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    /// The number that the record was produced with.
+    pub(crate) tag: usize,
+    /// Its target offset, negative where the broker gave none; or why it failed. A failed record's offset is
+    /// relative to its batch or nothing at all, so there is none here.
+    pub(crate) outcome: Result<i64, RdError>,
+}
+
+/// What librdkafka's callbacks write.
+#[derive(Default)]
+struct Reports {
+    deliveries: Mutex<Vec<Delivery>>,
+    /// Of the client, not of a record: connections, authentication.
+    last_error: Mutex<Option<RdError>>,
+    end_txns: Mutex<EndTxns>,
+}
+
+pub(crate) struct TransactionalProducer {
+    // Topics before the client: they are given back first.
+    topics: HashMap<TopicName, Topic>,
+    queue: Arc<Queue>,
+    reports: Arc<Reports>,
+    client: Arc<Client>,
+}
+
+impl TransactionalProducer {
+    pub(crate) fn new(config: &ClientConfig, liveness: Liveness) -> Result<TransactionalProducer, RdError> {
+        let reports = Arc::new(Reports::default());
+        let opaque = Arc::as_ptr(&reports).cast_mut().cast::<c_void>();
+        let attachment = Box::new(Arc::clone(&reports));
+        let client =
+            Client::new(RDKafkaType::RD_KAFKA_PRODUCER, config, attachment, liveness, |configuration| {
+                // SAFETY: the configuration is valid; `opaque` points to the reports, which the client keeps
+                // until it is destroyed; the names are copied.
+                unsafe {
+                    rd::rd_kafka_conf_set_opaque(configuration, opaque);
+                    rd::rd_kafka_conf_set_dr_msg_cb(configuration, Some(on_delivery));
+                    rd::rd_kafka_conf_set_error_cb(configuration, Some(on_error));
+                    let name = c"count-end-txn".as_ptr();
+                    rd::rd_kafka_conf_interceptor_add_on_new(configuration, name, Some(on_new), opaque);
+                }
+            })?;
+        let client = Arc::new(client);
+        let queue = Arc::new(Queue::main(Arc::clone(&client)));
+        Ok(TransactionalProducer { topics: HashMap::new(), queue, reports, client })
+    }
+
+    /// Ends a `poll` from another thread.
+    pub(crate) fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.queue))
+    }
+
+    pub(crate) fn init_transactions(&self, timeout: Duration) -> Result<(), RdError> {
+        // SAFETY: the handle is valid, here and below; the error is ours.
+        unsafe { RdError::take(rd::rd_kafka_init_transactions(self.client.ptr(), millis(timeout))) }
+    }
+
+    pub(crate) fn begin(&self) -> Result<(), RdError> {
+        // SAFETY: as above.
+        unsafe { RdError::take(rd::rd_kafka_begin_transaction(self.client.ptr())) }
+    }
+
+    pub(crate) fn commit(&self, timeout: Duration) -> Result<(), RdError> {
+        // SAFETY: as above.
+        unsafe { RdError::take(rd::rd_kafka_commit_transaction(self.client.ptr(), millis(timeout))) }
+    }
+
+    /// Purges what is queued, waits for what is in flight, then aborts.
+    pub(crate) fn abort(&self, timeout: Duration) -> Result<(), RdError> {
+        // SAFETY: as above.
+        unsafe { RdError::take(rd::rd_kafka_abort_transaction(self.client.ptr(), millis(timeout))) }
+    }
+
+    /// How many EndTxn requests this client has sent so far, retries included, and how many of them were never
+    /// answered. librdkafka sends one again by itself when its answer is lost and then reports success, while
+    /// the first may still arrive and end the next transaction (KAFKA-17754). One that was answered, if only by
+    /// a refusal, can do no such thing.
+    ///
+    /// Sent means written to its connection whole (rd_kafka_send), which a retry goes through again. Both are
+    /// booked before the answer is handed on, hence before `commit` or `abort` return.
+    pub(crate) fn end_txns(&self) -> (u64, u64) {
+        let end_txns = self.reports.end_txns.lock().expect("no panic while locked");
+        (end_txns.sent, end_txns.unanswered())
+    }
+
+    /// The client's fatal error, once it has one.
+    pub(crate) fn fatal_error(&self) -> Option<RdError> {
+        self.client.fatal_error()
+    }
+
+    /// The last error of the client itself, such as a refused authentication.
+    pub(crate) fn last_error(&self) -> Option<RdError> {
+        self.reports.last_error.lock().expect("no panic while locked").clone()
+    }
+
+    /// Serves delivery reports, waiting up to `timeout` for the first or a wake.
+    pub(crate) fn poll(&self, timeout: Duration) {
+        // SAFETY: the handle is valid; callbacks run on this thread and touch only the reports.
+        unsafe { rd::rd_kafka_poll(self.client.ptr(), millis(timeout)) };
+    }
+
+    /// Sends what lingers and serves delivery reports until none is outstanding, or `timeout`.
+    pub(crate) fn flush(&self, timeout: Duration) {
+        // SAFETY: as for `poll`.
+        unsafe { rd::rd_kafka_flush(self.client.ptr(), millis(timeout)) };
+    }
+
+    /// The delivery reports served since the last call.
+    pub(crate) fn take_deliveries(&self) -> Vec<Delivery> {
+        std::mem::take(&mut self.reports.deliveries.lock().expect("no panic while locked"))
+    }
+
+    /// How many partitions this client finds in a topic now; its own view of the topic is renewed by asking.
+    pub(crate) fn partitions_of(&mut self, topic: &TopicName, timeout: Duration) -> Result<u32, RdError> {
+        let handle = self.topic(topic)?;
+        let mut metadata = ptr::null();
+        // SAFETY: the handles are valid; on success `metadata` points to one topic's metadata, which is read
+        // and then destroyed.
+        unsafe {
+            let asked = rd::rd_kafka_metadata(self.client.ptr(), 0, handle, &mut metadata, millis(timeout));
+            RdError::check(asked)?;
+            let found = (*metadata).topics;
+            let answer = match (*metadata).topic_cnt {
+                0 => Err(RdError::of_code(Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)),
+                _ => RdError::check(code_of(ptr::addr_of!((*found).err).cast::<i32>().read()))
+                    .map(|()| u32::try_from((*found).partition_cnt).unwrap_or(0)),
+            };
+            rd::rd_kafka_metadata_destroy(metadata);
+            answer
+        }
+    }
+
+    /// Queues a consumed record for a partition as it is. On an error the message is as it was before.
+    ///
+    /// Its timestamp must not be 0: librdkafka would send the present time instead.
+    pub(crate) fn produce(
+        &mut self,
+        topic: &TopicName,
+        partition: i32,
+        message: &mut OwnedMessage,
+        tag: usize,
+    ) -> Result<(), RdError> {
+        assert_ne!(message.timestamp(), 0, "librdkafka cannot send a timestamp of 0");
+        let topic = self.topic(topic)?;
+        let headers = message.detach_headers()?;
+        let sent = {
+            let record = Outgoing {
+                key: message.key(),
+                value: message.value(),
+                timestamp: message.timestamp(),
+                headers,
+            };
+            self.send(topic, partition, &record, tag)
+        };
+        if sent.is_err() {
+            // SAFETY: taken from this message just now, and not taken over by a send that failed.
+            unsafe { message.attach_headers(headers) }
+        }
+        sent
+    }
+
+    /// Queues a record of our own, with the present time.
+    pub(crate) fn produce_bytes(
+        &mut self,
+        topic: &TopicName,
+        partition: i32,
+        key: &[u8],
+        value: &[u8],
+        tag: usize,
+    ) -> Result<(), RdError> {
+        let topic = self.topic(topic)?;
+        let record = Outgoing { key: Some(key), value: Some(value), timestamp: 0, headers: ptr::null_mut() };
+        self.send(topic, partition, &record, tag)
+    }
+
+    fn send(
+        &self,
+        topic: *mut rd::rd_kafka_topic_t,
+        partition: i32,
+        record: &Outgoing<'_>,
+        tag: usize,
+    ) -> Result<(), RdError> {
+        use rd::rd_kafka_vtype_t as Kind;
+        let given = |kind, u| rd::rd_kafka_vu_s { vtype: kind, u };
+        let bytes = |part: Option<&[u8]>| rd::rd_kafka_vu_s__bindgen_ty_1 {
+            mem: rd::rd_kafka_vu_s__bindgen_ty_1__bindgen_ty_1 {
+                ptr: part.map_or(ptr::null_mut(), |part| part.as_ptr().cast_mut().cast()),
+                size: part.map_or(0, <[u8]>::len),
+            },
+        };
+        let copy = rd::RD_KAFKA_MSG_F_COPY;
+        let tag = ptr::without_provenance_mut(tag);
+        let arguments = [
+            given(Kind::RD_KAFKA_VTYPE_RKT, rd::rd_kafka_vu_s__bindgen_ty_1 { rkt: topic }),
+            given(Kind::RD_KAFKA_VTYPE_PARTITION, rd::rd_kafka_vu_s__bindgen_ty_1 { i32_: partition }),
+            given(Kind::RD_KAFKA_VTYPE_MSGFLAGS, rd::rd_kafka_vu_s__bindgen_ty_1 { i: copy }),
+            given(Kind::RD_KAFKA_VTYPE_KEY, bytes(record.key)),
+            given(Kind::RD_KAFKA_VTYPE_VALUE, bytes(record.value)),
+            given(Kind::RD_KAFKA_VTYPE_TIMESTAMP, rd::rd_kafka_vu_s__bindgen_ty_1 { i64_: record.timestamp }),
+            given(Kind::RD_KAFKA_VTYPE_OPAQUE, rd::rd_kafka_vu_s__bindgen_ty_1 { ptr: tag }),
+            given(Kind::RD_KAFKA_VTYPE_HEADERS, rd::rd_kafka_vu_s__bindgen_ty_1 { headers: record.headers }),
+        ];
+        // Null headers are as good as none, but need not be said.
+        let count = arguments.len() - usize::from(record.headers.is_null());
+        // SAFETY: client and topic handles are valid and belong together; key and value are copied by the
+        // call; the headers go over to librdkafka if it succeeds.
+        unsafe { RdError::take(rd::rd_kafka_produceva(self.client.ptr(), arguments.as_ptr(), count)) }
+    }
+
+    fn topic(&mut self, name: &TopicName) -> Result<*mut rd::rd_kafka_topic_t, RdError> {
+        if let Some(topic) = self.topics.get(name) {
+            return Ok(topic.0.as_ptr());
+        }
+        let c = c_name(name.as_str());
+        // SAFETY: the handle is valid; the name is copied; null stands for the default configuration.
+        let handle = unsafe { rd::rd_kafka_topic_new(self.client.ptr(), c.as_ptr(), ptr::null_mut()) };
+        let Some(handle) = NonNull::new(handle) else {
+            // SAFETY: reads this thread's last error.
+            return Err(RdError::of_code(unsafe { rd::rd_kafka_last_error() }));
+        };
+        self.topics.insert(name.clone(), Topic(handle));
+        Ok(handle.as_ptr())
+    }
+}
+
+/// A record about to be sent.
+struct Outgoing<'a> {
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+    /// 0 stands for now, -1 for none.
+    timestamp: i64,
+    /// Null, or taken over if the send succeeds.
+    headers: *mut rd::rd_kafka_headers_t,
+}
+
+/// A topic handle of a producer: found once, not by name for each record.
+struct Topic(NonNull<rd::rd_kafka_topic_t>);
+
+// SAFETY: topic handles are counted and locked by librdkafka.
+unsafe impl Send for Topic {}
+
+impl Drop for Topic {
+    fn drop(&mut self) {
+        // SAFETY: the reference is ours and used for the last time; its client still lives.
+        unsafe { rd::rd_kafka_topic_destroy(self.0.as_ptr()) }
+    }
+}
+
+unsafe extern "C" fn on_delivery(
+    _: *mut rd::rd_kafka_t,
+    message: *const rd::rd_kafka_message_t,
+    opaque: *mut c_void,
+) {
+    // SAFETY: `opaque` points to the client's reports (see `new`); the message is valid through the call, and
+    // its code is read as a number: see `code_of`.
+    unsafe {
+        let code = code_of(ptr::addr_of!((*message).err).cast::<i32>().read());
+        let outcome = match code {
+            Code::RD_KAFKA_RESP_ERR_NO_ERROR => Ok((*message).offset),
+            code => {
+                let own = text_of(rd::rd_kafka_message_produce_errstr(message));
+                let described = RdError::of_code(code);
+                Err(if own.is_empty() { described } else { RdError { text: own, ..described } })
+            }
+        };
+        let delivery = Delivery { tag: (*message)._private.addr(), outcome };
+        let reports = &*opaque.cast::<Reports>();
+        reports.deliveries.lock().expect("no panic while locked").push(delivery);
+    }
+}
+
+unsafe extern "C" fn on_error(
+    client: *mut rd::rd_kafka_t,
+    code: c_int,
+    reason: *const c_char,
+    opaque: *mut c_void,
+) {
+    // SAFETY: the client's name and the reason are strings that live through the call; `opaque` as above.
+    unsafe {
+        let error = RdError::new(code_of(code), text_of(reason));
+        tracing::debug!(client = text_of(rd::rd_kafka_name(client)), %error, "producer error");
+        let reports = &*opaque.cast::<Reports>();
+        *reports.last_error.lock().expect("no panic while locked") = Some(error);
+    }
+}
+
+unsafe extern "C" fn on_new(
+    client: *mut rd::rd_kafka_t,
+    _: *const rd::rd_kafka_conf_t,
+    opaque: *mut c_void,
+    _: *mut c_char,
+    _: usize,
+) -> Code {
+    let name = c"count-end-txn".as_ptr();
+    // SAFETY: called by rd_kafka_new with the new client and the opaque given in `new`; the name is copied.
+    unsafe {
+        rd::rd_kafka_interceptor_add_on_request_sent(client, name, Some(on_request_sent), opaque);
+        rd::rd_kafka_interceptor_add_on_response_received(client, name, Some(on_response), opaque)
+    }
+}
+
+const END_TXN: i16 = 26;
+
+unsafe extern "C" fn on_request_sent(
+    _: *mut rd::rd_kafka_t,
+    _: c_int,
+    _: *const c_char,
+    _: i32,
+    api_key: i16,
+    _: i16,
+    _: i32,
+    _: usize,
+    opaque: *mut c_void,
+) -> Code {
+    if api_key == END_TXN {
+        // SAFETY: `opaque` points to the client's reports (see `new`). This runs on a broker's thread, so it
+        // does no more than book the request.
+        let reports = unsafe { &*opaque.cast::<Reports>() };
+        reports.end_txns.lock().expect("no panic while locked").sent();
+    }
+    Code::RD_KAFKA_RESP_ERR_NO_ERROR
+}
+
+unsafe extern "C" fn on_response(
+    _: *mut rd::rd_kafka_t,
+    _: c_int,
+    _: *const c_char,
+    _: i32,
+    api_key: i16,
+    _: i16,
+    _: i32,
+    _: usize,
+    _: i64,
+    error: Code,
+    opaque: *mut c_void,
+) -> Code {
+    if api_key == END_TXN {
+        // SAFETY: as above. The error is librdkafka's own: a broker's refusal is an answer.
+        let reports = unsafe { &*opaque.cast::<Reports>() };
+        let answered = error == Code::RD_KAFKA_RESP_ERR_NO_ERROR;
+        reports.end_txns.lock().expect("no panic while locked").ended(answered);
+    }
+    Code::RD_KAFKA_RESP_ERR_NO_ERROR
+}

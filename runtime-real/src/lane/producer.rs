@@ -1,0 +1,316 @@
+//! The thread of a lane's transactional producer.
+
+use super::LaneSettings;
+use super::client_config::{self, INIT_MAX};
+use super::emitter::Emitter;
+use super::failure::{self, Call};
+use super::flight::Flight;
+use super::prepare::{self, Targets};
+use super::store::BatchStore;
+use super::watchdog::Watchdog;
+use crate::ffi::{Code, Delivery, OwnedMessage, RdError, TransactionalProducer, Waker};
+use kafka_types::{SourceOffset, TargetPartition, TopicName};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use verbatim_core::Attempt;
+use verbatim_core::batch::BatchId;
+use verbatim_core::command::NewLedgerRecord;
+use verbatim_core::event::{LaneEvent, Step};
+use verbatim_core::failure::{Failure, Refusal};
+
+pub(super) enum ProducerCommand {
+    Produce { batch: BatchId, target: TargetPartition, alone: bool },
+    Settle(Vec<NewLedgerRecord>),
+    Abort,
+    Prepare(Targets),
+}
+
+/// The sending end: commands for the producer's thread, which ends when this is dropped.
+pub(super) struct Producer {
+    commands: Sender<(Attempt, ProducerCommand)>,
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Producer {
+    /// Starts the thread, which begins by initialising the lane's transactional id.
+    pub(super) fn start(
+        emitter: &Emitter,
+        attempt: Attempt,
+        store: Arc<BatchStore>,
+        watchdog: Watchdog,
+        settings: Arc<LaneSettings>,
+    ) -> Producer {
+        let (sender, commands) = channel();
+        let waker = Arc::new(Mutex::new(None));
+        let (emits, shared) = (emitter.clone(), Arc::clone(&waker));
+        emitter.spawn(attempt, Step::Open, "producer", move || {
+            if let Some(mut outbox) = Outbox::open(attempt, emits, store, watchdog, settings) {
+                *shared.lock().expect("no panic while locked") = Some(outbox.producer.waker());
+                outbox.run(&commands);
+            }
+            // The waker holds the producer's client.
+            shared.lock().expect("no panic while locked").take();
+        });
+        Producer { commands: sender, waker }
+    }
+
+    pub(super) fn send(&self, attempt: Attempt, command: ProducerCommand) {
+        // A thread that has ended has said why.
+        let _ = self.commands.send((attempt, command));
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.lock().expect("no panic while locked") {
+            waker.wake();
+        }
+    }
+}
+
+/// The tag of ledger records; batches have their own ids, which begin at 1.
+pub(super) const LEDGER: usize = 0;
+
+/// How long a wait for one thing lasts before the next is looked at.
+pub(super) const PACE: Duration = Duration::from_millis(100);
+
+/// The watchdog has called the present step off, or the lane is abandoned: end without another word.
+#[derive(Debug)]
+pub(super) struct CalledOff;
+
+pub(super) struct Outbox {
+    pub(super) producer: TransactionalProducer,
+    pub(super) emitter: Emitter,
+    store: Arc<BatchStore>,
+    pub(super) watchdog: Watchdog,
+    pub(super) settings: Arc<LaneSettings>,
+    /// Batches whose delivery reports are not all in.
+    pub(super) flights: BTreeMap<BatchId, Flight>,
+    /// Ledger records on their way, as one batch.
+    pub(super) ledger: Option<Flight>,
+    pub(super) transaction: Option<Transaction>,
+}
+
+pub(super) struct Transaction {
+    /// EndTxn requests sent before it began.
+    pub(super) end_txn_sent_before: u64,
+    /// Whether the client took any record, so that the coordinator must be asked to end it.
+    pub(super) accepted_any: bool,
+    /// Whether a refused record has left a gap in the producer's sequence numbers.
+    pub(super) has_gap: bool,
+}
+
+impl Outbox {
+    fn open(
+        attempt: Attempt,
+        emitter: Emitter,
+        store: Arc<BatchStore>,
+        watchdog: Watchdog,
+        settings: Arc<LaneSettings>,
+    ) -> Option<Outbox> {
+        let id = &settings.transactional_id;
+        let config = client_config::target_producer(&settings.target, id);
+        let made = TransactionalProducer::new(&config, emitter.liveness());
+        let initialised = made.and_then(|producer| {
+            let init = || producer.init_transactions(INIT_MAX);
+            match watchdog.guard(attempt, Step::Open, INIT_MAX, init) {
+                None => Ok(None),
+                Some(Ok(())) => Ok(Some(producer)),
+                // Refused credentials show as a mere time-out.
+                Some(Err(error)) => Err(match producer.last_error() {
+                    Some(last) if last.code == Code::RD_KAFKA_RESP_ERR__AUTHENTICATION => last,
+                    Some(last) => RdError { text: format!("{error}; last: {last}"), ..error },
+                    None => error,
+                }),
+            }
+        });
+        match initialised {
+            Ok(producer) => {
+                let producer = producer?;
+                emitter.emit(attempt, LaneEvent::Opened);
+                let (flights, ledger, transaction) = (BTreeMap::new(), None, None);
+                Some(Outbox { producer, emitter, store, watchdog, settings, flights, ledger, transaction })
+            }
+            Err(error) => {
+                let failure = failure::of_call(Call::Init, &error, error.fatal.then_some(&error), id);
+                emitter.failed(attempt, Step::Open, failure);
+                None
+            }
+        }
+    }
+
+    /// Until the lane lets go of it.
+    fn run(&mut self, commands: &Receiver<(Attempt, ProducerCommand)>) {
+        loop {
+            let command = match self.flights.is_empty() {
+                true => commands.recv_timeout(Duration::from_secs(1)),
+                false => commands.try_recv().map_err(|error| match error {
+                    TryRecvError::Empty => RecvTimeoutError::Timeout,
+                    TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+                }),
+            };
+            let obeyed = match command {
+                Ok((attempt, command)) => self.obey(attempt, command),
+                Err(RecvTimeoutError::Timeout) => {
+                    let wait = if self.flights.is_empty() { Duration::ZERO } else { Duration::from_secs(1) };
+                    self.producer.poll(wait);
+                    Ok(())
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            self.land();
+            if obeyed.is_err() || self.emitter.is_abandoned() {
+                return;
+            }
+        }
+    }
+
+    fn obey(&mut self, attempt: Attempt, command: ProducerCommand) -> Result<(), CalledOff> {
+        match command {
+            ProducerCommand::Produce { batch, target, alone } => self.produce(attempt, batch, &target, alone),
+            ProducerCommand::Settle(records) => self.settle(attempt, records),
+            ProducerCommand::Abort => self.abort(attempt),
+            ProducerCommand::Prepare(targets) => {
+                let known = prepare::know(&mut self.producer, &targets);
+                prepare::look(&self.emitter, attempt, &self.settings, targets, known);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        if self.transaction.is_none() {
+            let (end_txn_sent_before, _) = self.producer.end_txns();
+            self.producer.begin().map_err(|error| self.failure(Call::Begin, &error))?;
+            self.transaction = Some(Transaction { end_txn_sent_before, accepted_any: false, has_gap: false });
+        }
+        Ok(())
+    }
+
+    pub(super) fn failure(&self, call: Call, error: &RdError) -> Failure {
+        let fatal = self.producer.fatal_error();
+        failure::of_call(call, error, fatal.as_ref(), &self.settings.transactional_id)
+    }
+
+    pub(super) fn refusal(&self, error: &RdError, target: &TopicName) -> Refusal {
+        let fatal = self.producer.fatal_error();
+        failure::of_record(error, fatal.as_ref(), target, &self.settings.transactional_id)
+    }
+
+    fn produce(
+        &mut self,
+        attempt: Attempt,
+        batch: BatchId,
+        target: &TargetPartition,
+        alone: bool,
+    ) -> Result<(), CalledOff> {
+        let Some(held) = self.store.take(batch) else {
+            let text = format!("batch {batch} is not held");
+            self.emitter.failed(attempt, Step::Produce, Failure::Abort(text));
+            return Ok(());
+        };
+        self.flights.insert(batch, Flight::new(attempt, target.topic.clone(), held.records.len() as u64));
+        if let Err(failure) = self.begin() {
+            self.flight(batch).not_queued(Refusal::Collateral(failure));
+            return Ok(());
+        }
+        for mut record in held.records {
+            self.queue(batch, target, &mut record)?;
+            if alone {
+                self.await_alone(batch, SourceOffset(record.offset()))?;
+            }
+            if self.flight(batch).is_refused() {
+                break;
+            }
+        }
+        self.producer.poll(Duration::ZERO);
+        Ok(())
+    }
+
+    fn flight(&mut self, batch: BatchId) -> &mut Flight {
+        self.flights.get_mut(&batch).expect("it has not landed")
+    }
+
+    /// Hands one record to the client, waiting while its queue is full.
+    fn queue(
+        &mut self,
+        batch: BatchId,
+        target: &TargetPartition,
+        record: &mut OwnedMessage,
+    ) -> Result<(), CalledOff> {
+        let tag = usize::try_from(batch.0).expect("64 bits");
+        loop {
+            match self.producer.produce(&target.topic, target.partition.0, record, tag) {
+                Ok(()) => {
+                    self.flight(batch).accepted();
+                    self.transaction.as_mut().expect("begun").accepted_any = true;
+                    return Ok(());
+                }
+                Err(error) if error.code == Code::RD_KAFKA_RESP_ERR__QUEUE_FULL => {
+                    self.producer.poll(Duration::from_millis(10));
+                    self.count_deliveries();
+                    if self.emitter.is_abandoned() {
+                        return Err(CalledOff);
+                    }
+                }
+                Err(error) => {
+                    let refusal = self.refusal(&error, &target.topic);
+                    self.flight(batch).not_queued(refusal);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Waits for the one record in flight.
+    fn await_alone(&mut self, batch: BatchId, record: SourceOffset) -> Result<(), CalledOff> {
+        // Other batches of the transaction may be in flight too; they are counted, and land later.
+        while !self.flight(batch).has_landed() {
+            self.producer.flush(PACE);
+            self.count_deliveries();
+            if self.emitter.is_abandoned() {
+                return Err(CalledOff);
+            }
+        }
+        let flight = self.flight(batch);
+        if flight.is_refused() {
+            flight.name_record(record);
+        }
+        Ok(())
+    }
+
+    /// Books the delivery reports that the client has served.
+    pub(super) fn count_deliveries(&mut self) {
+        let deliveries = self.producer.take_deliveries();
+        // A fatal error is the cause of all that fails after it.
+        let failed = deliveries.iter().any(|delivery| delivery.outcome.is_err());
+        let fatal = if failed { self.producer.fatal_error() } else { None };
+        for Delivery { tag, outcome } in deliveries {
+            if let (Err(error), Some(transaction)) = (&outcome, &mut self.transaction) {
+                transaction.has_gap |= failure::leaves_gap(error);
+            }
+            let flight = match tag {
+                LEDGER => self.ledger.as_mut(),
+                batch => self.flights.get_mut(&BatchId(batch as u64)),
+            };
+            // What an abort purged is no longer expected.
+            let Some(flight) = flight else { continue };
+            match outcome {
+                Ok(offset) => flight.acknowledged(offset),
+                Err(error) => {
+                    let id = &self.settings.transactional_id;
+                    flight.refused(failure::of_record(&error, fatal.as_ref(), &flight.topic, id));
+                }
+            }
+        }
+    }
+
+    /// Reports the batches whose last delivery report is in.
+    fn land(&mut self) {
+        self.count_deliveries();
+        for (batch, flight) in self.flights.extract_if(.., |_, flight| flight.has_landed()) {
+            self.emitter.emit(flight.attempt, LaneEvent::Acked(batch, flight.outcome()));
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The thread of a lane's source consumer.
+
+use super::client_config;
+use super::emitter::Emitter;
+use super::run::{Facts, Run};
+use super::source_error::{Heard, hear};
+use super::store::{BatchStore, Held};
+use crate::ffi::{AssignedConsumer, End, Isolation, OwnedMessage, RdError, StartAt, Waker, list_offsets};
+use kafka_types::{LeaderEpoch, Partition, SourceOffset, SourcePartition, TopicName};
+use rdkafka::ClientConfig;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use verbatim_core::Attempt;
+use verbatim_core::command::Position;
+use verbatim_core::digest::{RecordHash, RecordParts};
+use verbatim_core::event::{LaneEvent, SourceStop, Step};
+use verbatim_core::failure::{Failure, Trouble};
+
+pub(super) enum SourceCommand {
+    Assign(Vec<Position>),
+    Rewind(Vec<Position>),
+    Unassign(Vec<SourcePartition>),
+    Credit(u64),
+}
+
+/// Most messages taken in one go.
+const BURST_MAX: usize = 1_000;
+/// A message costs something even if it is empty.
+const MESSAGE_BYTES_MIN: u64 = 128;
+
+/// The sending end: commands for the consumer's thread, which ends when this is dropped.
+pub(super) struct Source {
+    commands: Sender<(Attempt, SourceCommand)>,
+    /// Set once the thread has its consumer.
+    waker: Arc<Mutex<Option<Waker>>>,
+}
+
+impl Source {
+    pub(super) fn start(
+        emitter: &Emitter,
+        attempt: Attempt,
+        store: Arc<BatchStore>,
+        config: ClientConfig,
+        queue_bytes: u64,
+    ) -> Source {
+        let (sender, commands) = channel();
+        let waker = Arc::new(Mutex::new(None));
+        let (emits, shared) = (emitter.clone(), Arc::clone(&waker));
+        emitter.spawn(attempt, Step::Assign, "source", move || {
+            let config = client_config::source_consumer(&config, queue_bytes);
+            match AssignedConsumer::new(&config, emits.liveness()) {
+                Ok(consumer) => {
+                    *shared.lock().expect("no panic while locked") = Some(consumer.waker());
+                    Reader::new(consumer, emits, store, attempt).run(&commands);
+                }
+                Err(error) => {
+                    let trouble = Trouble::Refused(error.to_string());
+                    emits.failed(attempt, Step::Assign, Failure::Fatal(trouble));
+                }
+            }
+            // The waker holds the consumer's client.
+            shared.lock().expect("no panic while locked").take();
+        });
+        Source { commands: sender, waker }
+    }
+
+    pub(super) fn send(&self, attempt: Attempt, command: SourceCommand) {
+        // A thread that has ended has said why.
+        let _ = self.commands.send((attempt, command));
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.lock().expect("no panic while locked") {
+            waker.wake();
+        }
+    }
+}
+
+/// A partition being read.
+struct Reading {
+    /// The next offset to hand out.
+    next: SourceOffset,
+    epoch: Option<LeaderEpoch>,
+    /// Nothing at or after this offset is wanted.
+    stop_before: Option<SourceOffset>,
+    /// What this burst has brought so far.
+    run: Option<Run<OwnedMessage>>,
+}
+
+struct Reader {
+    consumer: AssignedConsumer,
+    emitter: Emitter,
+    store: Arc<BatchStore>,
+    attempt: Attempt,
+    partitions: BTreeMap<SourcePartition, Reading>,
+    /// How many bytes may still be brought; below zero when a burst went beyond.
+    credit: i64,
+    /// The mean size of what came last.
+    message_bytes: u64,
+}
+
+impl Reader {
+    fn new(consumer: AssignedConsumer, emitter: Emitter, store: Arc<BatchStore>, attempt: Attempt) -> Reader {
+        let (partitions, message_bytes) = (BTreeMap::new(), 1024);
+        Reader { consumer, emitter, store, attempt, partitions, credit: 0, message_bytes }
+    }
+
+    /// Until the lane lets go of it.
+    fn run(&mut self, commands: &Receiver<(Attempt, SourceCommand)>) {
+        loop {
+            // Without credit nothing is polled, the queue fills up, and librdkafka stops fetching.
+            let idle = self.credit <= 0 || self.partitions.is_empty();
+            let command = match idle {
+                true => commands.recv().map_err(|RecvError| TryRecvError::Disconnected),
+                false => commands.try_recv(),
+            };
+            match command {
+                Ok((attempt, command)) => self.obey(attempt, command),
+                Err(TryRecvError::Empty) => self.read(),
+                Err(TryRecvError::Disconnected) => return,
+            }
+            if self.emitter.is_abandoned() {
+                return;
+            }
+        }
+    }
+
+    fn obey(&mut self, attempt: Attempt, command: SourceCommand) {
+        self.attempt = attempt;
+        match command {
+            SourceCommand::Credit(bytes) => {
+                self.credit = self.credit.saturating_add_unsigned(bytes);
+            }
+            SourceCommand::Unassign(partitions) => {
+                self.unassign(&partitions);
+                self.store.drop_partitions(&partitions);
+            }
+            SourceCommand::Assign(positions) => self.assign(positions),
+            SourceCommand::Rewind(positions) => {
+                let all: Vec<_> = self.partitions.keys().cloned().collect();
+                self.unassign(&all);
+                self.store.drop_older_than(attempt);
+                self.credit = 0;
+                self.assign(positions);
+            }
+        }
+    }
+
+    fn assign(&mut self, positions: Vec<Position>) {
+        let again: Vec<_> = positions.iter().map(|position| position.partition.clone()).collect();
+        self.unassign(&again);
+        let (positions, reached): (Vec<_>, Vec<_>) = positions
+            .into_iter()
+            .partition(|position| position.stop_before.is_none_or(|stop| position.offset < stop));
+        for Position { partition, offset, .. } in reached {
+            self.emitter.emit(self.attempt, LaneEvent::Caught(partition, offset));
+        }
+        let checkable = positions.iter().filter(|position| position.epoch.is_some());
+        let assigned = self.consumer.assign(positions.iter().map(start_at));
+        let checked = assigned.and_then(|()| self.consumer.check_epochs(checkable.map(start_at)));
+        if let Err(error) = checked {
+            self.emitter.failed(self.attempt, Step::Assign, Failure::Retry(error.to_string()));
+            return;
+        }
+        for Position { partition, offset, epoch, stop_before } in positions {
+            self.partitions.insert(partition, Reading { next: offset, epoch, stop_before, run: None });
+        }
+    }
+
+    /// Of these, those that are being read.
+    fn unassign(&mut self, partitions: &[SourcePartition]) {
+        let read: Vec<_> =
+            partitions.iter().filter(|partition| self.partitions.remove(partition).is_some()).collect();
+        if read.is_empty() {
+            return;
+        }
+        let names = read.iter().map(|partition| (partition.topic.as_str(), partition.partition.0));
+        if let Err(error) = self.consumer.unassign(names) {
+            // What still comes of them is dropped, since they are no longer in `partitions`.
+            tracing::warn!(%error, "could not unassign");
+        }
+    }
+
+    /// One burst: polls, cuts, hands out.
+    fn read(&mut self) {
+        let affordable = u64::try_from(self.credit).unwrap_or(0) / self.message_bytes;
+        let count = usize::try_from(affordable).unwrap_or(BURST_MAX).clamp(1, BURST_MAX);
+        let messages = self.consumer.poll(count, Duration::from_secs(1));
+        // Neighbours are of one partition more often than not: its name is looked up once for each stretch.
+        let stretches = messages.chunk_by(OwnedMessage::is_beside);
+        let stretches: Vec<_> = stretches.map(|stretch| (place_of(&stretch[0]), stretch.len())).collect();
+        let mut messages = messages.into_iter();
+        let (mut records, mut bytes) = (0, 0);
+        for (place, count) in stretches {
+            for message in messages.by_ref().take(count) {
+                if let Some(size) = self.take(place.as_ref(), message) {
+                    (records, bytes) = (records + 1, bytes + size);
+                }
+            }
+        }
+        let brought = self.partitions.iter().filter(|(_, reading)| reading.run.is_some());
+        for partition in brought.map(|(partition, _)| partition.clone()).collect::<Vec<_>>() {
+            self.hand_out(&partition);
+        }
+        self.credit = self.credit.saturating_sub_unsigned(bytes);
+        if let Some(mean) = bytes.checked_div(records) {
+            self.message_bytes = mean.max(MESSAGE_BYTES_MIN);
+        }
+    }
+
+    /// Takes one message in; the size of the record it brought, if it did.
+    fn take(&mut self, place: Option<&SourcePartition>, message: OwnedMessage) -> Option<u64> {
+        let error = message.error();
+        let Some(reading) = place.and_then(|place| self.partitions.get_mut(place)) else {
+            // Of the client as a whole, or of a partition that is no longer read.
+            if let Some(error) = error {
+                tracing::debug!(lane = %self.emitter.lane(), %error, "source consumer");
+            }
+            return None;
+        };
+        let place = place.expect("there is a reading for it");
+        if let Some(error) = error {
+            let heard = hear(&error, message.offset(), reading.next);
+            self.heard(place, heard, &error);
+            return None;
+        }
+        let offset = SourceOffset(message.offset());
+        if offset < reading.next {
+            tracing::warn!(%place, %offset, next = %reading.next, "a record came from below the position");
+            return None;
+        }
+        if let Some(stop) = reading.stop_before.filter(|stop| *stop <= offset) {
+            self.end_at(place, stop);
+            return None;
+        }
+        let facts = match facts_of(&message) {
+            Ok(facts) => facts,
+            Err(why) => {
+                self.stop(place, SourceStop::Unsendable { offset, why });
+                return None;
+            }
+        };
+        (reading.next, reading.epoch) = (offset.next(), facts.epoch.or(reading.epoch));
+        match &mut reading.run {
+            Some(run) if run.has_room_for(facts.bytes) => run.push(message, facts),
+            _ => {
+                self.hand_out(place);
+                let reading = self.partitions.get_mut(place).expect("it is being read");
+                reading.run = Some(Run::begin(message, facts));
+            }
+        }
+        Some(facts.bytes)
+    }
+
+    fn heard(&mut self, place: &SourcePartition, heard: Heard, error: &RdError) {
+        match heard {
+            Heard::End(end) => {
+                self.hand_out(place);
+                let reading = self.partitions.get_mut(place).expect("it is being read");
+                if reading.next < end {
+                    reading.next = end;
+                    self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), end));
+                }
+            }
+            Heard::OutOfRange => self.out_of_range(place),
+            Heard::Stop(stop) => self.stop(place, stop),
+            Heard::Passing => tracing::warn!(%place, %error, "source partition"),
+        }
+    }
+
+    /// The reset that librdkafka reports carries no generation, so it may stem from before a rewind; where the
+    /// position does lie in the log, reading begins there anew.
+    fn out_of_range(&mut self, place: &SourcePartition) {
+        self.hand_out(place);
+        let reading = &self.partitions[place];
+        let (position, epoch, stop_before) = (reading.next, reading.epoch, reading.stop_before);
+        let (log_start, log_end) = (self.end_of(place, End::Start), self.end_of(place, End::Latest));
+        let within =
+            log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
+        if within {
+            tracing::warn!(%place, %position, "out of range, yet within the log: reading on from there");
+            let partition = place.clone();
+            self.assign(vec![Position { partition, offset: position, epoch, stop_before }]);
+        } else {
+            self.stop(place, SourceStop::OutOfRange { position, log_start, log_end });
+        }
+    }
+
+    fn end_of(&self, place: &SourcePartition, end: End) -> Option<SourceOffset> {
+        let partitions = [(place.topic.clone(), place.partition)];
+        let timeout = Duration::from_secs(3);
+        let answer = list_offsets(self.consumer.client(), &partitions, end, Isolation::Uncommitted, timeout);
+        answer.ok()?.into_values().next()?.ok().map(SourceOffset)
+    }
+
+    /// The partition has been read up to where it was to be.
+    fn end_at(&mut self, place: &SourcePartition, stop: SourceOffset) {
+        self.hand_out(place);
+        self.unassign(std::slice::from_ref(place));
+        self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), stop));
+    }
+
+    /// Nothing more of this partition; what came before is handed out first.
+    fn stop(&mut self, place: &SourcePartition, stop: SourceStop) {
+        self.hand_out(place);
+        self.unassign(std::slice::from_ref(place));
+        self.emitter.emit(self.attempt, LaneEvent::Stopped(place.clone(), stop));
+    }
+
+    /// Makes a batch of what this burst has brought of a partition so far.
+    fn hand_out(&mut self, place: &SourcePartition) {
+        let run = self.partitions.get_mut(place).and_then(|reading| reading.run.take());
+        let Some(run) = run else { return };
+        let id = self.store.new_id();
+        let ticket = run.ticket(id, place.clone());
+        let held = Held { attempt: self.attempt, partition: place.clone(), records: run.records };
+        self.store.insert(id, held);
+        self.emitter.emit(self.attempt, LaneEvent::Fetched(ticket));
+    }
+}
+
+fn start_at(position: &Position) -> StartAt<'_> {
+    StartAt {
+        topic: position.partition.topic.as_str(),
+        partition: position.partition.partition.0,
+        offset: position.offset.0,
+        epoch: position.epoch.map_or(-1, |epoch| epoch.0),
+    }
+}
+
+fn place_of(message: &OwnedMessage) -> Option<SourcePartition> {
+    let topic = TopicName::from(message.topic()?);
+    Some(SourcePartition { topic, partition: Partition(message.partition()) })
+}
+
+/// What the core must know of a record, or why it cannot be sent as it is.
+fn facts_of(message: &OwnedMessage) -> Result<Facts, String> {
+    let timestamp = message.timestamp();
+    if timestamp == 0 {
+        return Err("its timestamp is 0, which the client library would replace by the present time".into());
+    }
+    let mut header_bytes = 0;
+    let headers = message.headers().map_err(|error| format!("its headers cannot be read: {error}"))?;
+    let headers = headers.inspect(|(name, value)| header_bytes += name.len() + value.map_or(0, <[u8]>::len));
+    let (key, value) = (message.key(), message.value());
+    let hash = RecordHash::of(RecordParts { key, value, headers, timestamp });
+    let length = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
+    Ok(Facts {
+        offset: SourceOffset(message.offset()),
+        epoch: LeaderEpoch::from_wire(message.leader_epoch()),
+        timestamp,
+        bytes: (length(key) + length(value) + header_bytes) as u64,
+        hash,
+    })
+}

@@ -1,0 +1,104 @@
+//! Reading committed records of one or more target partitions, from a thread of its own.
+
+use super::client_config;
+use super::emitter::Emitter;
+use super::failure::of_reading;
+use crate::ffi::{AssignedConsumer, Code, End, Isolation, OwnedMessage, RdError, StartAt, list_offsets};
+use kafka_types::{Partition, TargetOffset, TargetPartition, TopicName};
+use rdkafka::ClientConfig;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use verbatim_core::failure::{Failure, Trouble};
+
+pub(super) struct TargetReader {
+    consumer: AssignedConsumer,
+}
+
+/// What came while reading.
+pub(super) enum Seen {
+    Record(TargetPartition, OwnedMessage),
+    /// The reader's view of the partition ended at this offset when this was said.
+    End(TargetPartition, TargetOffset),
+}
+
+const ASK_MAX: Duration = Duration::from_secs(10);
+
+impl TargetReader {
+    pub(super) fn new(target: &ClientConfig, emitter: &Emitter) -> Result<TargetReader, Failure> {
+        let config = client_config::target_reader(target);
+        let made = AssignedConsumer::new(&config, emitter.liveness());
+        let consumer = made.map_err(|error| Failure::Fatal(Trouble::Refused(error.to_string())))?;
+        Ok(TargetReader { consumer })
+    }
+
+    pub(super) fn start<'a>(
+        &self,
+        from: impl Iterator<Item = (&'a TargetPartition, i64)>,
+    ) -> Result<(), Failure> {
+        let starts = from.map(|(partition, offset)| StartAt {
+            topic: partition.topic.as_str(),
+            partition: partition.partition.0,
+            offset,
+            epoch: -1,
+        });
+        self.consumer.assign(starts).map_err(|error| Failure::Retry(error.to_string()))
+    }
+
+    /// Waits a while for what comes next, in order. Errors that pass are left to pass.
+    pub(super) fn poll(&self) -> Result<Vec<Seen>, Failure> {
+        let mut seen = Vec::new();
+        for message in self.consumer.poll(1_000, Duration::from_millis(200)) {
+            let place = message.topic().map(|topic| TargetPartition {
+                topic: TopicName::from(topic),
+                partition: Partition(message.partition()),
+            });
+            match (message.error(), place) {
+                (None, Some(place)) => seen.push(Seen::Record(place, message)),
+                (Some(error), Some(place)) if error.code == Code::RD_KAFKA_RESP_ERR__PARTITION_EOF => {
+                    seen.push(Seen::End(place, TargetOffset(message.offset())));
+                }
+                (Some(error), place) => heed(&error, place)?,
+                (None, None) => {}
+            }
+        }
+        Ok(seen)
+    }
+
+    /// One end of each partition, committed or not; those that could not be told have their failure.
+    pub(super) fn ends(
+        &self,
+        partitions: &[TargetPartition],
+        end: End,
+    ) -> BTreeMap<TargetPartition, Result<TargetOffset, Failure>> {
+        let asked: Vec<_> = partitions.iter().map(|place| (place.topic.clone(), place.partition)).collect();
+        let answers = list_offsets(self.consumer.client(), &asked, end, Isolation::Uncommitted, ASK_MAX);
+        let failure = |error: &RdError, topic: &TopicName| match of_reading(error, topic) {
+            Some(trouble) => Failure::Fatal(trouble),
+            None => Failure::Retry(error.to_string()),
+        };
+        let of = |place: &TargetPartition| match &answers {
+            Err(error) => Err(failure(error, &place.topic)),
+            Ok(answers) => match answers.get(&(place.topic.clone(), place.partition)) {
+                Some(Ok(offset)) => Ok(TargetOffset(*offset)),
+                Some(Err(error)) => Err(failure(error, &place.topic)),
+                None => Err(Failure::Retry(format!("no offsets of {place}"))),
+            },
+        };
+        partitions.iter().map(|place| (place.clone(), of(place))).collect()
+    }
+}
+
+/// An error while reading: fatal ones end it, others pass.
+fn heed(error: &RdError, place: Option<TargetPartition>) -> Result<(), Failure> {
+    let topic = place.map_or_else(|| TopicName::from(""), |place| place.topic);
+    match error.code {
+        // The group is never used (S10).
+        Code::RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED => return Ok(()),
+        Code::RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET => return Err(Failure::Retry(error.to_string())),
+        _ => tracing::debug!(%topic, %error, "target reader"),
+    }
+    match of_reading(error, &topic) {
+        Some(trouble) => Err(Failure::Fatal(trouble)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,1 @@
+//! The rules of this repository that no compiler checks, as ordinary tests: see `tests/`.
