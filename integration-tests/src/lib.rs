@@ -10,7 +10,7 @@ pub mod broker_options;
 pub mod checker;
 pub mod differences;
 pub mod docker;
-pub mod headers;
+pub mod ffi;
 pub mod kafka;
 pub mod mirror;
 pub mod proxy;
@@ -19,6 +19,8 @@ pub mod require;
 pub mod transactions;
 pub mod wire;
 pub mod workload;
+
+pub use ffi::headers;
 
 /// A name that no other test, and no other run over the same broker, uses.
 pub fn unique_name(stem: &str) -> String {
