@@ -27,6 +27,8 @@ pub(super) enum SourceCommand {
 
 /// Most messages taken in one go.
 const BURST_MAX: usize = 1_000;
+/// How far beyond the credit a burst may go on purpose.
+const OVERDRAFT: u64 = 64 << 10;
 /// A message costs something even if it is empty.
 const MESSAGE_BYTES_MIN: u64 = 128;
 
@@ -186,7 +188,8 @@ impl Reader {
 
     /// One burst: polls, cuts, hands out.
     fn read(&mut self) {
-        let affordable = u64::try_from(self.credit).unwrap_or(0) / self.message_bytes;
+        // A little beyond the credit, lest its last bytes trickle in as batches of a record each.
+        let affordable = u64::try_from(self.credit).unwrap_or(0).max(OVERDRAFT) / self.message_bytes;
         let count = usize::try_from(affordable).unwrap_or(BURST_MAX).clamp(1, BURST_MAX);
         let messages = self.consumer.poll(count, Duration::from_secs(1));
         // Neighbours are of one partition more often than not: its name is looked up once for each stretch.
