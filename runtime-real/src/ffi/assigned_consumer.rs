@@ -1,14 +1,14 @@
 //! A consumer without a group's help: it reads the partitions it is told to, from the positions it is told.
 
 use super::client::{Client, Liveness, Queue, Waker, c_name, millis};
-use super::error::RdError;
+use super::error::{Code, RdError};
 use super::message::OwnedMessage;
 use rdkafka::ClientConfig;
 use rdkafka::bindings as rd;
 use rdkafka::types::RDKafkaType;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where to read a partition from.
 pub(crate) struct StartAt<'a> {
@@ -54,6 +54,34 @@ impl AssignedConsumer {
         let list = PartitionList::new(starts);
         // SAFETY: handle and list are valid; the list is copied.
         unsafe { RdError::take(rd::rd_kafka_incremental_assign(self.client.ptr(), list.0.as_ptr())) }
+    }
+
+    /// Has the epochs of assigned positions checked against the log (KIP-320) before anything is read there.
+    ///
+    /// librdkafka checks a position of its own accord only when it sees a partition's leader epoch rise, which
+    /// for a partition that it knows already never happens; but it checks every seek that carries an epoch.
+    pub(crate) fn check_epochs<'a>(&self, starts: impl Iterator<Item = StartAt<'a>>) -> Result<(), RdError> {
+        let list = PartitionList::new(starts);
+        let until = Instant::now() + Duration::from_secs(5);
+        while !list.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            // SAFETY: handle and list are valid; the call writes each partition's outcome into the list.
+            unsafe {
+                let list = list.0.as_ptr();
+                RdError::take(rd::rd_kafka_seek_partitions(self.client.ptr(), list, millis(left)))?;
+            }
+            match list.first_error() {
+                None => return Ok(()),
+                // An earlier reading of the partition is not quite stopped yet.
+                Some(
+                    Code::RD_KAFKA_RESP_ERR__STATE
+                    | Code::RD_KAFKA_RESP_ERR__PREV_IN_PROGRESS
+                    | Code::RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
+                ) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+                Some(code) => return Err(RdError::of_code(code)),
+            }
+        }
+        Ok(())
     }
 
     /// Stops reading these partitions. What was fetched of them and not yet polled never comes.
@@ -118,6 +146,31 @@ impl PartitionList {
             }
             PartitionList(NonNull::new(list).expect("lists are made without fail"))
         }
+    }
+}
+
+impl PartitionList {
+    fn elements(&self) -> &[rd::rd_kafka_topic_partition_t] {
+        // SAFETY: the list is valid and has `cnt` elements; none are moved while it is borrowed.
+        unsafe {
+            let list = self.0.as_ref();
+            match usize::try_from(list.cnt) {
+                Ok(count) if 0 < count => std::slice::from_raw_parts(list.elems, count),
+                _ => &[],
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.elements().is_empty()
+    }
+
+    /// The first partition's error that has one.
+    fn first_error(&self) -> Option<Code> {
+        self.elements()
+            .iter()
+            .map(|element| element.err)
+            .find(|&code| code != Code::RD_KAFKA_RESP_ERR_NO_ERROR)
     }
 }
 

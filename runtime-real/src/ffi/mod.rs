@@ -7,6 +7,7 @@
 pub(crate) mod admin;
 mod assigned_consumer;
 mod client;
+mod end_txns;
 mod error;
 pub(crate) mod group;
 mod list_offsets;

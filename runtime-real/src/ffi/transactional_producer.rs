@@ -1,6 +1,7 @@
 //! A transactional producer whose records are handed on from a consumer without being taken apart.
 
 use super::client::{Client, Liveness, Queue, Waker, c_name, millis};
+use super::end_txns::EndTxns;
 use super::error::{Code, RdError, code_of, text_of};
 use super::message::OwnedMessage;
 use kafka_types::TopicName;
@@ -10,7 +11,6 @@ use rdkafka::types::RDKafkaType;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,8 +30,7 @@ struct Reports {
     deliveries: Mutex<Vec<Delivery>>,
     /// Of the client, not of a record: connections, authentication.
     last_error: Mutex<Option<RdError>>,
-    /// EndTxn requests handed to a socket whole, retries by librdkafka included.
-    end_txn_sent: AtomicU64,
+    end_txns: Mutex<EndTxns>,
 }
 
 pub(crate) struct TransactionalProducer {
@@ -90,14 +89,16 @@ impl TransactionalProducer {
         unsafe { RdError::take(rd::rd_kafka_abort_transaction(self.client.ptr(), millis(timeout))) }
     }
 
-    /// EndTxn requests sent so far by this client, retries included. librdkafka sends one again by itself when
-    /// its answer is lost and then reports success, while the first may still arrive and end the next
-    /// transaction (KAFKA-17754): only a transaction that took exactly one is known to be ended.
+    /// How many EndTxn requests this client has sent so far, retries included, and how many of them were never
+    /// answered. librdkafka sends one again by itself when its answer is lost and then reports success, while
+    /// the first may still arrive and end the next transaction (KAFKA-17754). One that was answered, if only by
+    /// a refusal, can do no such thing.
     ///
-    /// Counted where a request has been written to its connection whole (rd_kafka_send), which a retry goes
-    /// through again; and before its answer can be read, hence before `commit` or `abort` return.
-    pub(crate) fn end_txn_sent(&self) -> u64 {
-        self.reports.end_txn_sent.load(Ordering::Acquire)
+    /// Sent means written to its connection whole (rd_kafka_send), which a retry goes through again. Both are
+    /// booked before the answer is handed on, hence before `commit` or `abort` return.
+    pub(crate) fn end_txns(&self) -> (u64, u64) {
+        let end_txns = self.reports.end_txns.lock().expect("no panic while locked");
+        (end_txns.sent, end_txns.unanswered())
     }
 
     /// The client's fatal error, once it has one.
@@ -310,8 +311,13 @@ unsafe extern "C" fn on_new(
 ) -> Code {
     let name = c"count-end-txn".as_ptr();
     // SAFETY: called by rd_kafka_new with the new client and the opaque given in `new`; the name is copied.
-    unsafe { rd::rd_kafka_interceptor_add_on_request_sent(client, name, Some(on_request_sent), opaque) }
+    unsafe {
+        rd::rd_kafka_interceptor_add_on_request_sent(client, name, Some(on_request_sent), opaque);
+        rd::rd_kafka_interceptor_add_on_response_received(client, name, Some(on_response), opaque)
+    }
 }
+
+const END_TXN: i16 = 26;
 
 unsafe extern "C" fn on_request_sent(
     _: *mut rd::rd_kafka_t,
@@ -324,11 +330,33 @@ unsafe extern "C" fn on_request_sent(
     _: usize,
     opaque: *mut c_void,
 ) -> Code {
-    const END_TXN: i16 = 26;
     if api_key == END_TXN {
         // SAFETY: `opaque` points to the client's reports (see `new`). This runs on a broker's thread, so it
-        // does nothing but count.
-        unsafe { &*opaque.cast::<Reports>() }.end_txn_sent.fetch_add(1, Ordering::Release);
+        // does no more than book the request.
+        let reports = unsafe { &*opaque.cast::<Reports>() };
+        reports.end_txns.lock().expect("no panic while locked").sent();
+    }
+    Code::RD_KAFKA_RESP_ERR_NO_ERROR
+}
+
+unsafe extern "C" fn on_response(
+    _: *mut rd::rd_kafka_t,
+    _: c_int,
+    _: *const c_char,
+    _: i32,
+    api_key: i16,
+    _: i16,
+    _: i32,
+    _: usize,
+    _: i64,
+    error: Code,
+    opaque: *mut c_void,
+) -> Code {
+    if api_key == END_TXN {
+        // SAFETY: as above. The error is librdkafka's own: a broker's refusal is an answer.
+        let reports = unsafe { &*opaque.cast::<Reports>() };
+        let answered = error == Code::RD_KAFKA_RESP_ERR_NO_ERROR;
+        reports.end_txns.lock().expect("no panic while locked").ended(answered);
     }
     Code::RD_KAFKA_RESP_ERR_NO_ERROR
 }

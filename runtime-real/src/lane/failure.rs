@@ -81,8 +81,8 @@ fn meaning(error: &RdError, topic: Option<&TopicName>, operation: &str, id: &str
 /// How a call failed. `fatal` is the client's fatal error, if it has one: what the call says may then be no
 /// more than that nothing works.
 pub(super) fn of_call(call: Call, error: &RdError, fatal: Option<&RdError>, id: &str) -> Failure {
-    let text = error.to_string();
     let cause = fatal.unwrap_or(error);
+    let text = cause.to_string();
     match (meaning(cause, None, "Write", id), call) {
         (Meaning::Denied(trouble), _) => Failure::Fatal(trouble),
         (Meaning::Fenced, _) => Failure::Fenced(text),
@@ -102,8 +102,8 @@ pub(super) fn of_call(call: Call, error: &RdError, fatal: Option<&RdError>, id: 
 
 /// Why a record, or the batch it went in, was not taken.
 pub(super) fn of_record(error: &RdError, fatal: Option<&RdError>, topic: &TopicName, id: &str) -> Refusal {
-    let text = error.to_string();
     let cause = fatal.unwrap_or(error);
+    let text = cause.to_string();
     match meaning(cause, Some(topic), "Write", id) {
         Meaning::Denied(trouble) => Refusal::Collateral(Failure::Fatal(trouble)),
         Meaning::Fenced => Refusal::Collateral(Failure::Fenced(text)),
@@ -137,6 +137,13 @@ fn lasting(error: &RdError, topic: &TopicName, operation: &str) -> Option<Troubl
         | Meaning::Invalid
         | Meaning::Passing => None,
     }
+}
+
+/// Whether a record that failed so leaves a gap in its partition's sequence numbers that librdkafka does not
+/// close: after what a broker refuses for good it only aborts, without taking a new epoch, and the next record
+/// there fails as out of order. After errors of its own, such as time-outs and purges, it takes one.
+pub(super) fn leaves_gap(error: &RdError) -> bool {
+    0 < error.code as i32
 }
 
 /// The worse of two refusals of one batch: what must be done about the producer goes before what must be done
@@ -283,6 +290,14 @@ mod tests {
             Some(Trouble::NotAuthorized { resource: "Topic l".into(), operation: "Read".into() })
         );
         assert_eq!(of_reading(&error(C::RD_KAFKA_RESP_ERR__TRANSPORT), &"l".into()), None);
+    }
+
+    #[test]
+    fn only_what_a_broker_refused_leaves_a_gap() {
+        assert!(leaves_gap(&error(C::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)));
+        assert!(leaves_gap(&error(C::RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP)));
+        assert!(!leaves_gap(&error(C::RD_KAFKA_RESP_ERR__PURGE_QUEUE)));
+        assert!(!leaves_gap(&error(C::RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)));
     }
 
     #[test]

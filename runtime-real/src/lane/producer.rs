@@ -93,9 +93,12 @@ pub(super) struct Outbox {
 }
 
 pub(super) struct Transaction {
+    /// EndTxn requests sent before it began.
     pub(super) end_txn_sent_before: u64,
     /// Whether the client took any record, so that the coordinator must be asked to end it.
     pub(super) accepted_any: bool,
+    /// Whether a refused record has left a gap in the producer's sequence numbers.
+    pub(super) has_gap: bool,
 }
 
 impl Outbox {
@@ -178,9 +181,9 @@ impl Outbox {
 
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         if self.transaction.is_none() {
-            let end_txn_sent_before = self.producer.end_txn_sent();
+            let (end_txn_sent_before, _) = self.producer.end_txns();
             self.producer.begin().map_err(|error| self.failure(Call::Begin, &error))?;
-            self.transaction = Some(Transaction { end_txn_sent_before, accepted_any: false });
+            self.transaction = Some(Transaction { end_txn_sent_before, accepted_any: false, has_gap: false });
         }
         Ok(())
     }
@@ -284,6 +287,9 @@ impl Outbox {
         let failed = deliveries.iter().any(|delivery| delivery.outcome.is_err());
         let fatal = if failed { self.producer.fatal_error() } else { None };
         for Delivery { tag, outcome } in deliveries {
+            if let (Err(error), Some(transaction)) = (&outcome, &mut self.transaction) {
+                transaction.has_gap |= failure::leaves_gap(error);
+            }
             let flight = match tag {
                 LEDGER => self.ledger.as_mut(),
                 batch => self.flights.get_mut(&BatchId(batch as u64)),

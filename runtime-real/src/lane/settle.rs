@@ -35,9 +35,10 @@ impl Outbox {
         let commit = || self.producer.commit(END_TRANSACTION_MAX);
         let committed = self.watchdog.guard(attempt, Step::Settle, END_TRANSACTION_MAX, commit);
         let committed = committed.ok_or(CalledOff)?;
-        let end_txn_sent = self.producer.end_txn_sent() - before;
+        let (sent, unanswered) = self.producer.end_txns();
+        let end_txn_sent = sent - before;
         match committed {
-            Ok(()) if end_txn_sent == u64::from(accepted_any) => {
+            Ok(()) if unanswered == 0 && (0 < end_txn_sent || !accepted_any) => {
                 self.transaction = None;
                 self.emitter.emit(attempt, LaneEvent::Settled { last });
             }
@@ -123,15 +124,21 @@ impl Outbox {
         };
         let aborted = self.watchdog.guard(attempt, Step::Abort, END_TRANSACTION_MAX, abort);
         let aborted = aborted.ok_or(CalledOff)?;
-        self.producer.take_deliveries();
-        let end_txn_sent = self.producer.end_txn_sent() - end_txn_sent_before;
+        self.count_deliveries();
+        let (sent, unanswered) = self.producer.end_txns();
         match aborted {
-            // None is sent where the coordinator never heard of the transaction.
-            Ok(()) if end_txn_sent <= 1 => {
+            Ok(()) if unanswered != 0 => {
+                let failure = unclean("abort", sent - end_txn_sent_before);
+                self.emitter.failed(attempt, Step::Abort, failure);
+            }
+            Ok(()) if self.transaction.as_ref().is_some_and(|transaction| transaction.has_gap) => {
+                let text = "aborted, but a refused record has left a gap in the producer's sequence numbers";
+                self.emitter.failed(attempt, Step::Abort, Failure::Unknown(text.into()));
+            }
+            Ok(()) => {
                 self.transaction = None;
                 self.emitter.emit(attempt, LaneEvent::Aborted);
             }
-            Ok(()) => self.emitter.failed(attempt, Step::Abort, unclean("abort", end_txn_sent)),
             Err(error) => {
                 let failure = self.failure(Call::Abort, &error);
                 self.emitter.failed(attempt, Step::Abort, failure);
@@ -142,8 +149,8 @@ impl Outbox {
 }
 
 fn unclean(what: &str, end_txn_sent: u64) -> Failure {
-    let text = format!(
-        "the {what} was asked for {end_txn_sent} times; a lost request may still arrive and end the next transaction"
-    );
-    Failure::Unknown(text)
+    Failure::Unknown(format!(
+        "the {what} was asked for {end_txn_sent} times and not answered each time: a lost request may still \
+         arrive and end the next transaction"
+    ))
 }

@@ -158,13 +158,10 @@ impl Reader {
         for Position { partition, offset, .. } in reached {
             self.emitter.emit(self.attempt, LaneEvent::Caught(partition, offset));
         }
-        let starts = positions.iter().map(|Position { partition, offset, epoch, .. }| StartAt {
-            topic: partition.topic.as_str(),
-            partition: partition.partition.0,
-            offset: offset.0,
-            epoch: epoch.map_or(-1, |epoch| epoch.0),
-        });
-        if let Err(error) = self.consumer.assign(starts) {
+        let checkable = positions.iter().filter(|position| position.epoch.is_some());
+        let assigned = self.consumer.assign(positions.iter().map(start_at));
+        let checked = assigned.and_then(|()| self.consumer.check_epochs(checkable.map(start_at)));
+        if let Err(error) = checked {
             self.emitter.failed(self.attempt, Step::Assign, Failure::Retry(error.to_string()));
             return;
         }
@@ -322,6 +319,15 @@ impl Reader {
         let held = Held { attempt: self.attempt, partition: place.clone(), records: run.records };
         self.store.insert(id, held);
         self.emitter.emit(self.attempt, LaneEvent::Fetched(ticket));
+    }
+}
+
+fn start_at(position: &Position) -> StartAt<'_> {
+    StartAt {
+        topic: position.partition.topic.as_str(),
+        partition: position.partition.partition.0,
+        offset: position.offset.0,
+        epoch: position.epoch.map_or(-1, |epoch| epoch.0),
     }
 }
 
