@@ -5,7 +5,7 @@ use super::emitter::Emitter;
 use super::run::{Facts, Run};
 use super::source_error::{Heard, hear};
 use super::store::{BatchStore, Held};
-use crate::ffi::{AssignedConsumer, End, Isolation, OwnedMessage, RdError, StartAt, Waker, list_offsets};
+use crate::ffi::{AssignedConsumer, End, OwnedMessage, RdError, StartAt, Waker, list_offsets};
 use kafka_types::{LeaderEpoch, Partition, SourceOffset, SourcePartition, TopicName};
 use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
@@ -295,7 +295,7 @@ impl Reader {
     fn end_of(&self, place: &SourcePartition, end: End) -> Option<SourceOffset> {
         let partitions = [(place.topic.clone(), place.partition)];
         let timeout = Duration::from_secs(3);
-        let answer = list_offsets(self.consumer.client(), &partitions, end, Isolation::Uncommitted, timeout);
+        let answer = list_offsets(self.consumer.client(), &partitions, end, timeout);
         answer.ok()?.into_values().next()?.ok().map(SourceOffset)
     }
 

@@ -3,7 +3,7 @@
 use super::client_config;
 use super::emitter::Emitter;
 use super::failure::of_reading;
-use crate::ffi::{AssignedConsumer, Code, End, Isolation, OwnedMessage, RdError, StartAt, list_offsets};
+use crate::ffi::{AssignedConsumer, Code, End, OwnedMessage, RdError, StartAt, list_offsets};
 use kafka_types::{Partition, TargetOffset, TargetPartition, TopicName};
 use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) struct TargetReader {
 pub(super) enum Seen {
     Record(TargetPartition, OwnedMessage),
     /// The reader's view of the partition ended at this offset when this was said.
-    End(TargetPartition, TargetOffset),
+    End(TargetPartition),
 }
 
 /// Offsets by partition, or why one could not be told.
@@ -58,7 +58,7 @@ impl TargetReader {
             match (message.error(), place) {
                 (None, Some(place)) => seen.push(Seen::Record(place, message)),
                 (Some(error), Some(place)) if error.code == Code::RD_KAFKA_RESP_ERR__PARTITION_EOF => {
-                    seen.push(Seen::End(place, TargetOffset(message.offset())));
+                    seen.push(Seen::End(place));
                 }
                 (Some(error), place) => heed(&error, place)?,
                 (None, None) => {}
@@ -82,7 +82,7 @@ impl TargetReader {
 
     fn ask_ends(&self, partitions: &[TargetPartition], end: End) -> Ends {
         let asked: Vec<_> = partitions.iter().map(|place| (place.topic.clone(), place.partition)).collect();
-        let answers = list_offsets(self.consumer.client(), &asked, end, Isolation::Uncommitted, ASK_MAX);
+        let answers = list_offsets(self.consumer.client(), &asked, end, ASK_MAX);
         let failure = |error: &RdError, topic: &TopicName| match of_reading(error, topic) {
             Some(trouble) => Failure::Fatal(trouble),
             None => Failure::Retry(error.to_string()),
