@@ -5,8 +5,9 @@ use std::time::Duration;
 
 /// Longer than a commit may take, or a request's time-out would go unnoticed by the commit around it (H1).
 const PRODUCER_SOCKET_TIMEOUT: Duration = Duration::from_secs(30);
-/// At most a quarter of the transaction's time-out (H9), and less than a request's.
-pub(super) const END_TRANSACTION_MAX: Duration = Duration::from_secs(15);
+/// However long a transaction may last.
+const END_TRANSACTION_MAX: Duration = Duration::from_secs(15);
+const TRANSACTION_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 pub(super) const INIT_MAX: Duration = Duration::from_secs(30);
 
 /// librdkafka's limit on a message, beyond what any broker takes by default: the brokers' limits decide.
@@ -51,7 +52,7 @@ pub(super) fn target_reader(user: &ClientConfig) -> ClientConfig {
     let mut config = user.clone();
     // A follower may lag behind what was committed (H2).
     config.remove("client.rack");
-    config.remove("transactional.id");
+    config.remove("transaction.timeout.ms");
     default(&mut config, "fetch.queue.backoff.ms", "10");
     default(&mut config, "reconnect.backoff.max.ms", "1000");
     force(&mut config, EVERY_CLIENT);
@@ -66,14 +67,16 @@ pub(super) fn target_producer(user: &ClientConfig, transactional_id: &str) -> Cl
     default(&mut config, "linger.ms", "5");
     default(&mut config, "batch.size", "1000000");
     default(&mut config, "batch.num.messages", "10000");
-    default(&mut config, "transaction.timeout.ms", "60000");
+    let timeout = transaction_timeout(user);
+    config.set("transaction.timeout.ms", timeout.as_millis().to_string());
     default(&mut config, "reconnect.backoff.max.ms", "1000");
     force(&mut config, EVERY_CLIENT);
     config.set("transactional.id", transactional_id);
     config.set("enable.idempotence", "true");
     config.set("acks", "all");
     config.set("max.in.flight.requests.per.connection", "5");
-    config.set("socket.timeout.ms", PRODUCER_SOCKET_TIMEOUT.as_millis().to_string());
+    // librdkafka refuses one that is longer than the transaction may last.
+    config.set("socket.timeout.ms", PRODUCER_SOCKET_TIMEOUT.min(timeout).as_millis().to_string());
     config.set("message.max.bytes", MESSAGE_BYTES_MAX.to_string());
     // The lane's credit bounds what is queued; these only must not be reached before it.
     config.set("queue.buffering.max.kbytes", "2097151");
@@ -82,6 +85,18 @@ pub(super) fn target_producer(user: &ClientConfig, transactional_id: &str) -> Cl
         config.remove(derived);
     }
     config
+}
+
+/// How long committing or aborting may take: at most a quarter of the transaction's time-out (H9), and so
+/// less than a request's.
+pub(super) fn end_transaction_max(user: &ClientConfig) -> Duration {
+    END_TRANSACTION_MAX.min(transaction_timeout(user) / 4)
+}
+
+/// What is not a number is refused by librdkafka, with its name.
+fn transaction_timeout(user: &ClientConfig) -> Duration {
+    let given = user.get("transaction.timeout.ms").and_then(|text| text.parse().ok());
+    given.map_or(TRANSACTION_TIMEOUT_DEFAULT, Duration::from_millis)
 }
 
 fn default(config: &mut ClientConfig, key: &str, value: &str) {
@@ -125,6 +140,15 @@ mod tests {
         let producer = target_producer(&user, "verbatim-f-0");
         assert_eq!(producer.get("linger.ms"), Some("50"));
         assert_eq!(producer.get("transaction.timeout.ms"), Some("20000"));
+    }
+
+    #[test]
+    fn short_transactions_shorten_what_ends_them() {
+        let mut user = user();
+        user.set("transaction.timeout.ms", "10000");
+        assert_eq!(target_producer(&user, "verbatim-f-0").get("socket.timeout.ms"), Some("10000"));
+        assert_eq!(end_transaction_max(&user), Duration::from_millis(2500));
+        assert_eq!(end_transaction_max(&self::user()), Duration::from_secs(15));
     }
 
     #[test]

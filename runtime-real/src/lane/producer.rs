@@ -90,6 +90,8 @@ pub(super) struct Outbox {
     /// Ledger records on their way, as one batch.
     pub(super) ledger: Option<Flight>,
     pub(super) transaction: Option<Transaction>,
+    /// How long committing or aborting may take.
+    pub(super) end_max: Duration,
 }
 
 pub(super) struct Transaction {
@@ -130,7 +132,18 @@ impl Outbox {
                 let producer = producer?;
                 emitter.emit(attempt, LaneEvent::Opened);
                 let (flights, ledger, transaction) = (BTreeMap::new(), None, None);
-                Some(Outbox { producer, emitter, store, watchdog, settings, flights, ledger, transaction })
+                let end_max = client_config::end_transaction_max(&settings.target);
+                Some(Outbox {
+                    producer,
+                    emitter,
+                    store,
+                    watchdog,
+                    settings,
+                    flights,
+                    ledger,
+                    transaction,
+                    end_max,
+                })
             }
             Err(error) => {
                 let failure = failure::of_call(Call::Init, &error, error.fatal.then_some(&error), id);

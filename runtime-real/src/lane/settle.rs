@@ -1,6 +1,5 @@
 //! The ends of a lane's transaction: commit and abort.
 
-use super::client_config::END_TRANSACTION_MAX;
 use super::failure::{self, Call};
 use super::flight::Flight;
 use super::producer::{CalledOff, LEDGER, Outbox, PACE, Transaction};
@@ -32,8 +31,8 @@ impl Outbox {
         };
         let transaction = self.transaction.as_ref().expect("begun");
         let (before, accepted_any) = (transaction.end_txn_sent_before, transaction.accepted_any);
-        let commit = || self.producer.commit(END_TRANSACTION_MAX);
-        let committed = self.watchdog.guard(attempt, Step::Settle, END_TRANSACTION_MAX, commit);
+        let commit = || self.producer.commit(self.end_max);
+        let committed = self.watchdog.guard(attempt, Step::Settle, self.end_max, commit);
         let committed = committed.ok_or(CalledOff)?;
         let (sent, unanswered) = self.producer.end_txns();
         let end_txn_sent = sent - before;
@@ -81,7 +80,7 @@ impl Outbox {
             self.transaction.as_mut().expect("begun").accepted_any = true;
         }
         self.ledger = Some(flight);
-        let until = Instant::now() + END_TRANSACTION_MAX;
+        let until = Instant::now() + self.end_max;
         while self.ledger.as_ref().is_some_and(|flight| !flight.has_landed()) {
             if until < Instant::now() {
                 self.ledger = None;
@@ -107,7 +106,7 @@ impl Outbox {
             self.emitter.emit(attempt, LaneEvent::Aborted);
             return Ok(());
         };
-        let until = Instant::now() + END_TRANSACTION_MAX;
+        let until = Instant::now() + self.end_max;
         let abort = || loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.producer.abort(left) {
@@ -122,7 +121,7 @@ impl Outbox {
                 ended => return ended,
             }
         };
-        let aborted = self.watchdog.guard(attempt, Step::Abort, END_TRANSACTION_MAX, abort);
+        let aborted = self.watchdog.guard(attempt, Step::Abort, self.end_max, abort);
         let aborted = aborted.ok_or(CalledOff)?;
         self.count_deliveries();
         let (sent, unanswered) = self.producer.end_txns();
