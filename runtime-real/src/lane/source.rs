@@ -263,7 +263,9 @@ impl Reader {
             Heard::End(end) => {
                 self.hand_out(place);
                 let reading = self.partitions.get_mut(place).expect("it is being read");
-                if reading.next < end {
+                if let Some(stop) = reading.stop_before.filter(|stop| *stop <= end) {
+                    self.end_at(place, stop);
+                } else if reading.next < end {
                     reading.next = end;
                     self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), end));
                 }

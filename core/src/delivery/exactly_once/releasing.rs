@@ -65,6 +65,8 @@ impl Lane {
         }
         self.attempt = self.attempt.next();
         self.forget_progress();
+        self.careful.clear();
+        self.poison.clear();
         self.notes.clear();
         self.stage = Stage::Closing;
         ctx.out.lane(self.id, self.attempt, LaneCommand::Close);

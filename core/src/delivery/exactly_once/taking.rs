@@ -105,13 +105,12 @@ impl Lane {
         claim.incarnation == ctx.flow.incarnation && claim.attempt == self.attempt
     }
 
-    /// All that was read from the ledger or came of it.
+    /// All that was read from the ledger or came of it. What the target refused is kept: a refusal makes the
+    /// abort after it unclean, so without it the lane, taken again, would produce the same for ever.
     pub(super) fn forget_progress(&mut self) {
         self.drop_run();
         self.shares.clear();
         self.suspects.clear();
-        self.careful.clear();
-        self.poison.clear();
         self.halts.clear();
         self.ledger = LaneLedger::default();
     }
