@@ -1,7 +1,6 @@
 //! Judges whether a target topic holds what a source topic holds: keys, values, headers, timestamps, partitions
 //! and order, at read_committed. It shares nothing with the mirror but the Kafka client.
 
-use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
@@ -12,15 +11,15 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Message, Timestamp};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
-use crate::differences::{Differences, Digest, compare};
+use crate::differences::{Digest, compare};
 use crate::headers::{self, RawHeader};
+use crate::report::{PartitionReport, Report, describe_pair};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Without a single record for so long, a reader gives up.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Longer than the default transaction time-out: whatever is open is over by then.
 const OPEN_TRANSACTION_MAX: Duration = Duration::from_secs(90);
-const SHOWN_BYTES_MAX: usize = 60;
 
 /// One record as a consumer sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,54 +36,6 @@ pub struct SeenRecord {
 pub struct PartitionContents {
     pub offsets: Vec<i64>,
     pub digests: Vec<Digest>,
-}
-
-/// The verdict over a topic.
-#[derive(Debug, Clone)]
-pub struct Report {
-    pub partitions: Vec<PartitionReport>,
-}
-
-#[derive(Debug, Clone)]
-pub struct PartitionReport {
-    pub partition: i32,
-    pub differences: Differences,
-    /// In words, the two records at the first difference.
-    pub first: String,
-}
-
-impl Report {
-    pub fn is_equal(&self) -> bool {
-        self.partitions.iter().all(|partition| partition.differences.is_equal())
-    }
-
-    /// One count over all partitions: `report.total(|differences| differences.lost)`.
-    pub fn total(&self, count: impl Fn(&Differences) -> usize) -> usize {
-        self.partitions.iter().map(|partition| count(&partition.differences)).sum()
-    }
-
-    /// Only the partitions that differ, a line or two each.
-    pub fn describe(&self) -> String {
-        let mut text = String::new();
-        for report in self.partitions.iter().filter(|report| !report.differences.is_equal()) {
-            let found = &report.differences;
-            writeln!(
-                text,
-                "partition {}: {} records in the source, {} in the target; lost {}, duplicated {}, foreign {}, \
-                 reordered {}\n  first difference: {}",
-                report.partition,
-                found.source_records,
-                found.target_records,
-                found.lost,
-                found.duplicated,
-                found.foreign,
-                found.reordered,
-                report.first
-            )
-            .ok();
-        }
-        text
-    }
 }
 
 /// Fails the test unless the two topics hold the same, and gives the number of records.
@@ -178,11 +129,12 @@ fn for_each_record(bootstrap: &str, topic: &str, mut take: impl FnMut(i32, SeenR
     ensure!(found.error().is_none(), "topic {topic}: {:?}", found.error());
     let partitions = found.partitions().len();
 
+    let uncommitted = connect(bootstrap, "read_uncommitted")?;
     let mut assignment = TopicPartitionList::new();
     let mut unfinished = 0;
     let mut finished = vec![true; partitions];
     for partition in found.partitions() {
-        let (first, end) = settled_watermarks(bootstrap, topic, partition.id())?;
+        let (first, end) = settled_watermarks(&uncommitted, &reader, topic, partition.id())?;
         if first < end {
             assignment.add_partition_offset(topic, partition.id(), Offset::Offset(first))?;
             finished[usize::try_from(partition.id())?] = false;
@@ -215,10 +167,13 @@ fn for_each_record(bootstrap: &str, topic: &str, mut take: impl FnMut(i32, SeenR
 }
 
 /// First offset and end, once no transaction is open below the end.
-fn settled_watermarks(bootstrap: &str, topic: &str, partition: i32) -> Result<(i64, i64)> {
+fn settled_watermarks(
+    uncommitted: &BaseConsumer,
+    committed: &BaseConsumer,
+    topic: &str,
+    partition: i32,
+) -> Result<(i64, i64)> {
     let deadline = Instant::now() + OPEN_TRANSACTION_MAX;
-    let uncommitted = connect(bootstrap, "read_uncommitted")?;
-    let committed = connect(bootstrap, "read_committed")?;
     let (_, end) = uncommitted.fetch_watermarks(topic, partition, REQUEST_TIMEOUT)?;
     loop {
         let (first, stable) = committed.fetch_watermarks(topic, partition, REQUEST_TIMEOUT)?;
@@ -297,61 +252,4 @@ fn record_at(topic: (&str, &str), partition: i32, offset: Option<&i64>) -> Resul
         }
     }
     bail!("{} {partition}: the record at {offset} cannot be read again", topic.1)
-}
-
-fn describe_pair(place: usize, wanted: Option<&SeenRecord>, found: Option<&SeenRecord>) -> String {
-    let mut text = format!("record {place}");
-    match (wanted, found) {
-        (Some(wanted), Some(found)) => {
-            write!(text, " (source offset {}, target offset {})", wanted.offset, found.offset).ok();
-            if wanted.key != found.key {
-                write!(text, "; key {} became {}", show(wanted.key.as_ref()), show(found.key.as_ref())).ok();
-            }
-            if wanted.value != found.value {
-                write!(text, "; value {} became {}", show(wanted.value.as_ref()), show(found.value.as_ref()))
-                    .ok();
-            }
-            if wanted.timestamp != found.timestamp {
-                write!(text, "; timestamp {:?} became {:?}", wanted.timestamp, found.timestamp).ok();
-            }
-            if wanted.headers != found.headers {
-                write!(text, "; headers {} became {}", show_headers(wanted), show_headers(found)).ok();
-            }
-        }
-        (Some(wanted), None) => {
-            write!(
-                text,
-                " (source offset {}, value {}) is missing",
-                wanted.offset,
-                show(wanted.value.as_ref())
-            )
-            .ok();
-        }
-        (None, Some(found)) => {
-            write!(
-                text,
-                " (target offset {}, value {}) is too much",
-                found.offset,
-                show(found.value.as_ref())
-            )
-            .ok();
-        }
-        (None, None) => {}
-    }
-    text
-}
-
-fn show_headers(record: &SeenRecord) -> String {
-    let show_one = |(name, value): &RawHeader| format!("{}: {}", show(Some(name)), show(value.as_ref()));
-    format!("[{}]", record.headers.iter().map(show_one).collect::<Vec<_>>().join(", "))
-}
-
-fn show(bytes: Option<&Vec<u8>>) -> String {
-    match bytes {
-        None => "null".to_owned(),
-        Some(bytes) if bytes.len() <= SHOWN_BYTES_MAX => format!("\"{}\"", bytes.escape_ascii()),
-        Some(bytes) => {
-            format!("\"{}...\" of {} bytes", bytes[..SHOWN_BYTES_MAX].escape_ascii(), bytes.len())
-        }
-    }
 }

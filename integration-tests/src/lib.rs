@@ -6,17 +6,21 @@
 
 pub mod admin;
 pub mod batch;
+pub mod broker_options;
 pub mod checker;
 pub mod differences;
 pub mod docker;
-pub mod headers;
+pub mod ffi;
 pub mod kafka;
 pub mod mirror;
 pub mod proxy;
+pub mod report;
 pub mod require;
 pub mod transactions;
 pub mod wire;
 pub mod workload;
+
+pub use ffi::headers;
 
 /// A name that no other test, and no other run over the same broker, uses.
 pub fn unique_name(stem: &str) -> String {

@@ -1,10 +1,18 @@
 //! What the transaction coordinator knows: whether a transaction is open, whose, and on which partitions.
 
-use anyhow::{Result, ensure};
-use kafka_protocol::messages::{DescribeTransactionsRequest, ListTransactionsRequest, TransactionalId};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use kafka_protocol::messages::{
+    DescribeTransactionsRequest, FindCoordinatorRequest, ListTransactionsRequest, TransactionalId,
+    describe_transactions_response,
+};
 use kafka_protocol::protocol::StrBytes;
 
 use crate::wire;
+
+const COORDINATOR_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionState {
@@ -27,28 +35,53 @@ impl TransactionState {
 
 /// One transactional id, as its coordinator sees it; `None` when it does not know it.
 pub fn describe(bootstrap: &str, transactional_id: &str) -> Result<Option<TransactionState>> {
+    const COORDINATOR_LOAD_IN_PROGRESS: i16 = 14;
+    const COORDINATOR_NOT_AVAILABLE: i16 = 15;
+    const NOT_COORDINATOR: i16 = 16;
     const TRANSACTIONAL_ID_NOT_FOUND: i16 = 105;
-    let request = DescribeTransactionsRequest::default().with_transactional_ids(vec![id(transactional_id)]);
-    let answer = wire::call(bootstrap, 0, &request)?;
-    ensure!(answer.transaction_states.len() == 1, "not one answer: {answer:?}");
-    let found = &answer.transaction_states[0];
-    if found.error_code == TRANSACTIONAL_ID_NOT_FOUND {
-        return Ok(None);
+    let request = DescribeTransactionsRequest::default()
+        .with_transactional_ids(vec![TransactionalId(text(transactional_id))]);
+    let deadline = Instant::now() + COORDINATOR_TIMEOUT;
+    loop {
+        let answer = wire::call(bootstrap, 0, &request)?;
+        let found = answer.transaction_states.first().context("no answer about the transaction")?;
+        match found.error_code {
+            0 => return Ok(Some(state(found))),
+            TRANSACTIONAL_ID_NOT_FOUND => return Ok(None),
+            // So a broker answers that has just started, or that nobody has asked for a coordinator yet.
+            COORDINATOR_LOAD_IN_PROGRESS | COORDINATOR_NOT_AVAILABLE | NOT_COORDINATOR
+                if Instant::now() < deadline =>
+            {
+                find_coordinator(bootstrap, transactional_id)?;
+                sleep(Duration::from_millis(200));
+            }
+            code => bail!("describing transaction {transactional_id}: error {code}"),
+        }
     }
-    ensure!(found.error_code == 0, "describing transaction {transactional_id}: error {}", found.error_code);
-    let partitions = found
-        .topics
-        .iter()
-        .flat_map(|topic| topic.partitions.iter().map(|&partition| (topic.topic.to_string(), partition)))
-        .collect();
-    Ok(Some(TransactionState {
-        transactional_id: transactional_id.to_owned(),
+}
+
+/// Makes the broker create its transaction log, if it has none yet. The address in the answer is of no use:
+/// the only broker is the one asked.
+fn find_coordinator(bootstrap: &str, transactional_id: &str) -> Result<()> {
+    const TRANSACTION: i8 = 1;
+    let request =
+        FindCoordinatorRequest::default().with_key_type(TRANSACTION).with_key(text(transactional_id));
+    wire::call(bootstrap, 3, &request).map(drop)
+}
+
+fn state(found: &describe_transactions_response::TransactionState) -> TransactionState {
+    let partitions = found.topics.iter().flat_map(|topic| {
+        let name = topic.topic.to_string();
+        topic.partitions.iter().map(move |&partition| (name.clone(), partition))
+    });
+    TransactionState {
+        transactional_id: found.transactional_id.to_string(),
         producer_id: found.producer_id.0,
         producer_epoch: found.producer_epoch,
         state: found.transaction_state.to_string(),
         timeout_ms: found.transaction_timeout_ms,
-        partitions,
-    }))
+        partitions: partitions.collect(),
+    }
 }
 
 /// The open transactions of all transactional ids that start so. The brokers here stand alone, so
@@ -71,6 +104,6 @@ pub fn open_with_prefix(bootstrap: &str, prefix: &str) -> Result<Vec<Transaction
     Ok(open)
 }
 
-fn id(text: &str) -> TransactionalId {
-    TransactionalId(StrBytes::from_string(text.to_owned()))
+fn text(words: &str) -> StrBytes {
+    StrBytes::from_string(words.to_owned())
 }

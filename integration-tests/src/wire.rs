@@ -8,18 +8,14 @@ use anyhow::{Context, Result, ensure};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::{RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{
-    Decodable, Encodable, HeaderVersion, Request, StrBytes, encode_request_header_into_buffer,
+    Decodable, HeaderVersion, Request, StrBytes, encode_request_header_into_buffer,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Sends a request in the given version and waits for its answer.
-pub fn call<R: Request>(bootstrap: &str, version: i16, request: &R) -> Result<R::Response>
-where
-    R: Encodable,
-    R::Response: Decodable + HeaderVersion,
-{
+pub fn call<R: Request>(bootstrap: &str, version: i16, request: &R) -> Result<R::Response> {
     let header = RequestHeader::default()
         .with_request_api_key(R::KEY)
         .with_request_api_version(version)

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use integration_tests::admin::Admin;
-use integration_tests::checker::{self, Report};
+use integration_tests::checker;
 use integration_tests::kafka::{Broker, BrokerOptions, IMAGE_3_9};
 use integration_tests::proxy::{Action, END_TXN, Proxy, Rule};
+use integration_tests::report::Report;
 use integration_tests::workload::{self, Record, Writer, nasty_records, unique_record};
 use integration_tests::{batch, require_kafka, transactions, unique_name, wait_for};
 use support::shared_broker;

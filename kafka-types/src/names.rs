@@ -96,6 +96,11 @@ macro_rules! topic_partition {
 }
 
 topic_partition! {
+    /// A partition of a topic, where only one cluster is in sight.
+    TopicPartition
+}
+
+topic_partition! {
     /// A partition of a topic on the source cluster.
     SourcePartition
 }

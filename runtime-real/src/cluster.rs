@@ -1,7 +1,7 @@
 //! One cluster, asked: every method is one question that blocks until it is answered or given up.
 
 use crate::client::Watcher;
-use crate::ffi::admin::{self, Isolation, Spec, TopicToCreate};
+use crate::ffi::admin::{self, ByTopic, Isolation, Spec, TopicToCreate};
 use crate::settings::{REQUEST_MS, Settings};
 use crate::trouble::{ApiError, Asked};
 use kafka_types::{Partition, TopicId, TopicName};
@@ -228,7 +228,7 @@ impl Cluster {
     fn outcomes(
         &self,
         names: impl Iterator<Item = TopicName>,
-        outcomes: Result<Vec<(String, Result<(), ApiError>)>, ApiError>,
+        outcomes: Result<ByTopic<()>, ApiError>,
         operation: &'static str,
         is_done: impl Fn(&TopicName, &ApiError) -> bool,
     ) -> BTreeMap<TopicName, Result<(), Trouble>> {

@@ -1,5 +1,6 @@
 //! What the mirror does to the target besides copying: topics.
 
+mod making;
 mod topic_config;
 mod topics;
 

@@ -8,11 +8,12 @@
 //! ```
 //! A topic that fails in a round is left out of it and tried again in a later one.
 
+use super::making::Making;
 use crate::backoff::{SOON, earlier};
 use crate::command::{Command, NewTopic, Place, Topics};
 use crate::config::Start;
 use crate::delivery::exactly_once::Lane;
-use crate::event::{Ask, Event, Listing, TopicConfig, TopicInfo};
+use crate::event::{Ask, Event, Listing, TopicConfig};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
 use crate::ledger::{FlowStart, Record, TargetPin, TopicRecord};
@@ -56,16 +57,6 @@ enum Step {
     Measure,
     /// The ledger's owner has the records; the round is over once it has none left.
     Note,
-}
-
-/// What a round has found out about one source topic.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Making {
-    source: TopicInfo,
-    record: Option<TopicRecord>,
-    config: TopicConfig,
-    target: Option<TopicInfo>,
-    unfit: Option<String>,
 }
 
 impl TargetTopics {
@@ -463,35 +454,6 @@ impl TargetTopics {
 
     fn try_again(&mut self, ctx: &Context) {
         self.again_at = earlier(self.again_at, Some(ctx.now.instant + SOON));
-    }
-}
-
-impl Making {
-    fn new(source: &TopicInfo, record: Option<&TopicRecord>) -> Making {
-        Making {
-            source: source.clone(),
-            record: record.cloned(),
-            config: TopicConfig::new(),
-            target: None,
-            unfit: None,
-        }
-    }
-
-    fn partitions(&self, topic: &TopicName) -> impl Iterator<Item = SourcePartition> + use<> {
-        let topic = topic.clone();
-        Partition::all(self.source.partitions)
-            .map(move |partition| SourcePartition { topic: topic.clone(), partition })
-    }
-
-    /// The target topic has fewer partitions than the source topic.
-    fn is_short(&self) -> bool {
-        self.target.as_ref().is_some_and(|target| target.partitions < self.source.partitions)
-    }
-
-    /// The topic has its record; it takes part only to be grown.
-    fn is_pinned(&self) -> bool {
-        let target = self.record.as_ref().and_then(|record| record.target.as_ref());
-        target.is_some_and(|pin| pin.unfit.is_none())
     }
 }
 

@@ -282,7 +282,11 @@ fn a_client_that_calls_a_topic_unknown_by_mistake_costs_nothing() {
         _ => Answer::Obey,
     });
     world.records_max = 2;
-    Kit::new(world).run_to_done();
+    let world = Kit::new(world).run_to_done();
+    let count = |is: fn(&Command) -> bool| world.log.iter().filter(|command| is(command)).count();
+    // Read again under a new attempt, not by a new take.
+    assert_eq!(count(|it| matches!(it, Command::Lane(_, _, LaneCommand::Abort))), 1);
+    assert_eq!(count(|it| matches!(it, Command::Lane(_, _, LaneCommand::Open))), 2);
 }
 
 #[test]

@@ -15,14 +15,8 @@ use std::time::Duration;
 pub(crate) enum End {
     /// The log's start.
     Start,
-    /// The high watermark, or the last stable offset where the reader asks as read_committed.
+    /// The high watermark.
     Latest,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Isolation {
-    Uncommitted,
-    Committed,
 }
 
 pub(crate) type Offsets = BTreeMap<(TopicName, Partition), Result<i64, RdError>>;
@@ -32,7 +26,6 @@ pub(crate) fn list_offsets(
     client: &Arc<Client>,
     partitions: &[(TopicName, Partition)],
     end: End,
-    isolation: Isolation,
     timeout: Duration,
 ) -> Result<Offsets, RdError> {
     if partitions.is_empty() {
@@ -50,7 +43,7 @@ pub(crate) fn list_offsets(
     });
     let list = PartitionList::new(starts);
     let queue = Queue::new(Arc::clone(client));
-    let options = Options::new(client, isolation, timeout);
+    let options = Options::new(client, timeout);
     // SAFETY: all handles are valid; list and options are copied by the call.
     unsafe { rd::rd_kafka_ListOffsets(client.ptr(), list.0.as_ptr(), options.0.as_ptr(), queue.ptr()) }
     // The request has its own time-out; the second more is for an answer that is under way.
@@ -65,13 +58,8 @@ pub(crate) fn list_offsets(
 struct Options(NonNull<rd::rd_kafka_AdminOptions_t>);
 
 impl Options {
-    fn new(client: &Client, isolation: Isolation, timeout: Duration) -> Options {
-        let level = match isolation {
-            Isolation::Uncommitted => {
-                rd::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED
-            }
-            Isolation::Committed => rd::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED,
-        };
+    fn new(client: &Client, timeout: Duration) -> Options {
+        let level = rd::rd_kafka_IsolationLevel_t::RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED;
         // SAFETY: the handle is valid; the options are made here. Neither setter refuses these values, and
         // without an error buffer a refusal would leave the default.
         unsafe {

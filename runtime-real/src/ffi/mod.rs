@@ -17,6 +17,6 @@ mod transactional_producer;
 pub(crate) use assigned_consumer::{AssignedConsumer, StartAt};
 pub(crate) use client::{Liveness, Waker};
 pub(crate) use error::{Code, RdError, describe};
-pub(crate) use list_offsets::{End, Isolation, list_offsets};
+pub(crate) use list_offsets::{End, list_offsets};
 pub(crate) use message::OwnedMessage;
 pub(crate) use transactional_producer::{Delivery, TransactionalProducer};

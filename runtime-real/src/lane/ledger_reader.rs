@@ -18,7 +18,7 @@ pub(super) fn replay(emitter: &Emitter, attempt: Attempt, settings: &Arc<LaneSet
         let log_start = log_start.into_values().next().expect("as many as asked for")?;
         let read = read(reader, lane, emitter, |seen| match seen {
             Next::Record(offset) => until <= offset,
-            Next::End(_) => false,
+            Next::End => false,
         })?;
         match read.last() {
             Some(last) if last.offset == until => Ok(LaneEvent::Replayed { log_start, records: read }),
@@ -31,7 +31,7 @@ pub(super) fn replay(emitter: &Emitter, attempt: Attempt, settings: &Arc<LaneSet
 /// `ReadClaims`: all records up to the present end.
 pub(super) fn read_claims(emitter: &Emitter, attempt: Attempt, settings: &Arc<LaneSettings>) {
     start(emitter, attempt, settings, Step::ReadClaims, move |reader, lane, emitter| {
-        let read = read(reader, lane, emitter, |seen| matches!(seen, Next::End(_)))?;
+        let read = read(reader, lane, emitter, |seen| matches!(seen, Next::End))?;
         Ok(LaneEvent::Claims(read))
     });
 }
@@ -43,7 +43,7 @@ struct LanePartition {
 
 enum Next {
     Record(TargetOffset),
-    End(TargetOffset),
+    End,
 }
 
 /// Runs `read` on a thread of its own and emits what comes of it.
@@ -85,7 +85,7 @@ fn read(
                     records.push(record);
                     Next::Record(offset)
                 }
-                Seen::End(_, offset) => Next::End(offset),
+                Seen::End(_) => Next::End,
             };
             if enough(next) {
                 return Ok(records);

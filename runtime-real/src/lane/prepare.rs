@@ -144,7 +144,7 @@ fn find_strays(
                         state.expect("else it would not be searched").stray = found;
                     }
                 }
-                Seen::End(place, _) => {
+                Seen::End(place) => {
                     searched.remove(&place);
                 }
             }

@@ -5,7 +5,7 @@ use super::emitter::Emitter;
 use super::run::{Facts, Run};
 use super::source_error::{Heard, hear};
 use super::store::{BatchStore, Held};
-use crate::ffi::{AssignedConsumer, End, Isolation, OwnedMessage, RdError, StartAt, Waker, list_offsets};
+use crate::ffi::{AssignedConsumer, End, OwnedMessage, RdError, StartAt, Waker, list_offsets};
 use kafka_types::{LeaderEpoch, Partition, SourceOffset, SourcePartition, TopicName};
 use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ pub(super) enum SourceCommand {
 
 /// Most messages taken in one go.
 const BURST_MAX: usize = 1_000;
+/// How far beyond the credit a burst may go on purpose.
+const OVERDRAFT: u64 = 64 << 10;
 /// A message costs something even if it is empty.
 const MESSAGE_BYTES_MIN: u64 = 128;
 
@@ -186,7 +188,8 @@ impl Reader {
 
     /// One burst: polls, cuts, hands out.
     fn read(&mut self) {
-        let affordable = u64::try_from(self.credit).unwrap_or(0) / self.message_bytes;
+        // A little beyond the credit, lest its last bytes trickle in as batches of a record each.
+        let affordable = u64::try_from(self.credit).unwrap_or(0).max(OVERDRAFT) / self.message_bytes;
         let count = usize::try_from(affordable).unwrap_or(BURST_MAX).clamp(1, BURST_MAX);
         let messages = self.consumer.poll(count, Duration::from_secs(1));
         // Neighbours are of one partition more often than not: its name is looked up once for each stretch.
@@ -292,7 +295,7 @@ impl Reader {
     fn end_of(&self, place: &SourcePartition, end: End) -> Option<SourceOffset> {
         let partitions = [(place.topic.clone(), place.partition)];
         let timeout = Duration::from_secs(3);
-        let answer = list_offsets(self.consumer.client(), &partitions, end, Isolation::Uncommitted, timeout);
+        let answer = list_offsets(self.consumer.client(), &partitions, end, timeout);
         answer.ok()?.into_values().next()?.ok().map(SourceOffset)
     }
 

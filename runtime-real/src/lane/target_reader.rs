@@ -3,11 +3,11 @@
 use super::client_config;
 use super::emitter::Emitter;
 use super::failure::of_reading;
-use crate::ffi::{AssignedConsumer, Code, End, Isolation, OwnedMessage, RdError, StartAt, list_offsets};
+use crate::ffi::{AssignedConsumer, Code, End, OwnedMessage, RdError, StartAt, list_offsets};
 use kafka_types::{Partition, TargetOffset, TargetPartition, TopicName};
 use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use verbatim_core::failure::{Failure, Trouble};
 
 pub(super) struct TargetReader {
@@ -18,8 +18,11 @@ pub(super) struct TargetReader {
 pub(super) enum Seen {
     Record(TargetPartition, OwnedMessage),
     /// The reader's view of the partition ended at this offset when this was said.
-    End(TargetPartition, TargetOffset),
+    End(TargetPartition),
 }
+
+/// Offsets by partition, or why one could not be told.
+pub(super) type Ends = BTreeMap<TargetPartition, Result<TargetOffset, Failure>>;
 
 const ASK_MAX: Duration = Duration::from_secs(10);
 
@@ -55,7 +58,7 @@ impl TargetReader {
             match (message.error(), place) {
                 (None, Some(place)) => seen.push(Seen::Record(place, message)),
                 (Some(error), Some(place)) if error.code == Code::RD_KAFKA_RESP_ERR__PARTITION_EOF => {
-                    seen.push(Seen::End(place, TargetOffset(message.offset())));
+                    seen.push(Seen::End(place));
                 }
                 (Some(error), place) => heed(&error, place)?,
                 (None, None) => {}
@@ -64,14 +67,22 @@ impl TargetReader {
         Ok(seen)
     }
 
-    /// One end of each partition, committed or not; those that could not be told have their failure.
-    pub(super) fn ends(
-        &self,
-        partitions: &[TargetPartition],
-        end: End,
-    ) -> BTreeMap<TargetPartition, Result<TargetOffset, Failure>> {
+    /// One end of each partition, committed or not; those that could not be told in time have their failure.
+    pub(super) fn ends(&self, partitions: &[TargetPartition], end: End) -> Ends {
+        let until = Instant::now() + ASK_MAX;
+        loop {
+            let ends = self.ask_ends(partitions, end);
+            let again = ends.values().any(|answer| matches!(answer, Err(Failure::Retry(_))));
+            if !again || until < Instant::now() {
+                return ends;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn ask_ends(&self, partitions: &[TargetPartition], end: End) -> Ends {
         let asked: Vec<_> = partitions.iter().map(|place| (place.topic.clone(), place.partition)).collect();
-        let answers = list_offsets(self.consumer.client(), &asked, end, Isolation::Uncommitted, ASK_MAX);
+        let answers = list_offsets(self.consumer.client(), &asked, end, ASK_MAX);
         let failure = |error: &RdError, topic: &TopicName| match of_reading(error, topic) {
             Some(trouble) => Failure::Fatal(trouble),
             None => Failure::Retry(error.to_string()),

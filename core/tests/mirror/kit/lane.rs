@@ -21,9 +21,12 @@ pub struct LaneSim {
     attempt: Attempt,
     pub credit: i64,
     reading: BTreeMap<SourcePartition, Reading>,
-    batches: BTreeMap<BatchId, (SourcePartition, Attempt, Vec<(i64, Record)>)>,
+    batches: BTreeMap<BatchId, Held>,
     pub positions: Vec<Position>,
 }
+
+/// A batch's partition, the attempt it was fetched under, and its records with their offsets.
+type Held = (SourcePartition, Attempt, Vec<(i64, Record)>);
 
 #[derive(Debug)]
 struct Reading {

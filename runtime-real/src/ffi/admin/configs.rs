@@ -1,4 +1,4 @@
-use super::{Answer, Options, ask, c_string, elements, error, text};
+use super::{Answer, ByTopic, Options, ask, c_string, elements, error, text};
 use crate::trouble::ApiError;
 use rdkafka::bindings as rk;
 use rdkafka::client::NativeClient;
@@ -15,8 +15,6 @@ pub(crate) struct ConfigEntry {
     /// Set on the topic itself.
     pub on_topic: bool,
 }
-
-pub(crate) type TopicEntries = Vec<(String, Result<Vec<ConfigEntry>, ApiError>)>;
 
 /// A resource to describe, destroyed when dropped.
 struct Resource(NonNull<rk::rd_kafka_ConfigResource_t>);
@@ -46,7 +44,7 @@ pub(crate) fn describe_configs(
     client: &NativeClient,
     topics: &[&str],
     timeout: Duration,
-) -> Result<TopicEntries, ApiError> {
+) -> Result<ByTopic<Vec<ConfigEntry>>, ApiError> {
     if topics.is_empty() {
         return Ok(Vec::new());
     }
@@ -71,7 +69,7 @@ pub(crate) fn describe_configs(
     Ok(entries(&answer))
 }
 
-fn entries(answer: &Answer) -> TopicEntries {
+fn entries(answer: &Answer) -> ByTopic<Vec<ConfigEntry>> {
     // SAFETY: the answer is alive and is one to DescribeConfigs; what is read from it is copied.
     unsafe {
         let result = rk::rd_kafka_event_DescribeConfigs_result(answer.event());

@@ -1,4 +1,4 @@
-use super::{Options, Outcomes, ask, c_string, elements, error, outcomes, text};
+use super::{ByTopic, Options, ask, c_string, elements, error, outcomes, text};
 use crate::trouble::ApiError;
 use rdkafka::bindings as rk;
 use rdkafka::client::NativeClient;
@@ -81,7 +81,7 @@ pub(crate) fn create_topics(
     client: &NativeClient,
     topics: &[TopicToCreate<'_>],
     timeout: Duration,
-) -> Result<Outcomes, ApiError> {
+) -> Result<ByTopic<()>, ApiError> {
     let (made, mut done) = split(topics.iter().map(|topic| (topic.name, NewTopic::new(topic))));
     if made.is_empty() {
         return Ok(done);
@@ -116,7 +116,7 @@ pub(crate) fn create_partitions(
     client: &NativeClient,
     topics: &[(&str, u32)],
     timeout: Duration,
-) -> Result<Outcomes, ApiError> {
+) -> Result<ByTopic<()>, ApiError> {
     let (made, mut done) =
         split(topics.iter().map(|&(topic, total)| (topic, NewPartitions::new(topic, total))));
     if made.is_empty() {
@@ -148,8 +148,8 @@ pub(crate) fn create_partitions(
 }
 
 /// What can be asked for, and the outcomes of what cannot.
-fn split<'a, T>(items: impl Iterator<Item = (&'a str, Result<T, ApiError>)>) -> (Vec<T>, Outcomes) {
-    let (mut made, mut refused) = (Vec::new(), Outcomes::new());
+fn split<'a, T>(items: impl Iterator<Item = (&'a str, Result<T, ApiError>)>) -> (Vec<T>, ByTopic<()>) {
+    let (mut made, mut refused) = (Vec::new(), Vec::new());
     for (name, item) in items {
         match item {
             Ok(item) => made.push(item),

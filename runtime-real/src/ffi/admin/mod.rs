@@ -145,7 +145,7 @@ fn ask(
 
 fn error(code: rk::rd_kafka_resp_err_t, text: String) -> Option<ApiError> {
     let code = RDKafkaErrorCode::from(code);
-    (code != RDKafkaErrorCode::NoError).then(|| ApiError { code, text })
+    (code != RDKafkaErrorCode::NoError).then_some(ApiError { code, text })
 }
 
 /// Copies a C string; `None` where librdkafka gave none.
@@ -179,12 +179,12 @@ fn milliseconds(duration: Duration) -> c_int {
     c_int::try_from(duration.as_millis()).unwrap_or(c_int::MAX)
 }
 
-/// Per name: done, or refused with its reason.
-type Outcomes = Vec<(String, Result<(), ApiError>)>;
+/// For each topic by name, what was asked for or why not.
+pub(crate) type ByTopic<T> = Vec<(String, Result<T, ApiError>)>;
 
 /// # Safety
 /// `results` are live topic results of one answer.
-unsafe fn outcomes(results: &[*const rk::rd_kafka_topic_result_t]) -> Outcomes {
+unsafe fn outcomes(results: &[*const rk::rd_kafka_topic_result_t]) -> ByTopic<()> {
     let one = |&result| {
         // SAFETY: as the caller promises; the strings are copied.
         unsafe {

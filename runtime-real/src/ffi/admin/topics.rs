@@ -1,4 +1,4 @@
-use super::{Answer, Options, ask, c_string, elements, error, text};
+use super::{Answer, ByTopic, Options, ask, c_string, elements, error, text};
 use crate::trouble::ApiError;
 use rdkafka::bindings as rk;
 use rdkafka::client::NativeClient;
@@ -18,7 +18,7 @@ pub(crate) fn describe_topics(
     client: &NativeClient,
     names: &[&str],
     timeout: Duration,
-) -> Result<Vec<(String, Result<TopicDescription, ApiError>)>, ApiError> {
+) -> Result<ByTopic<TopicDescription>, ApiError> {
     let names: Vec<CString> = names.iter().map(|name| c_string(name)).collect::<Result<_, _>>()?;
     let mut pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
     let options = Options::new(client, RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, timeout);
@@ -34,7 +34,7 @@ pub(crate) fn describe_topics(
     Ok(descriptions(&answer))
 }
 
-fn descriptions(answer: &Answer) -> Vec<(String, Result<TopicDescription, ApiError>)> {
+fn descriptions(answer: &Answer) -> ByTopic<TopicDescription> {
     // SAFETY: the answer is alive and is one to DescribeTopics; what is read from it is copied.
     unsafe {
         let result = rk::rd_kafka_event_DescribeTopics_result(answer.event());

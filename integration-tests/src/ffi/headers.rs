@@ -1,7 +1,7 @@
 //! Record headers as raw bytes.
 //!
 //! rust-rdkafka takes and gives header names as `str`, and panics on a name that is not UTF-8. Kafka allows
-//! any bytes there, so both directions go through librdkafka's own functions. The only `unsafe` of this crate.
+//! any bytes there, so both directions go through librdkafka's own functions.
 //! One limit is librdkafka's: it shows names up to their first NUL. `batch` reads those in full.
 #![allow(unsafe_code)]
 

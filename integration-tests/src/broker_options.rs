@@ -1,0 +1,169 @@
+//! What a broker is started with: its image, its listeners and its properties.
+
+use crate::kafka::loopback;
+
+pub const IMAGE_3_9: &str = "apache/kafka:3.9.1";
+const IMAGE_DEFAULT: &str = "apache/kafka:4.1.0";
+
+// Ports inside the container. `INTERNAL` serves the broker itself and the tools in the container, to whom
+// the host's ports mean nothing.
+pub(crate) const HOST_PORT: u16 = 9092;
+pub(crate) const PROXIED_PORT: u16 = 9094;
+pub(crate) const SASL_PORT: u16 = 9095;
+
+/// What `VERBATIM_KAFKA_IMAGE` names, or Kafka 4.1.
+pub fn default_image() -> String {
+    std::env::var("VERBATIM_KAFKA_IMAGE")
+        .ok()
+        .filter(|image| !image.is_empty())
+        .unwrap_or_else(|| IMAGE_DEFAULT.to_owned())
+}
+
+/// How a broker differs from the usual one.
+#[derive(Debug, Clone)]
+pub struct BrokerOptions {
+    pub(crate) image: String,
+    pub(crate) heap_mib: u32,
+    pub(crate) properties: Vec<(String, String)>,
+    pub(crate) proxied: bool,
+    pub(crate) sasl_users: Vec<(String, String)>,
+}
+
+impl Default for BrokerOptions {
+    fn default() -> BrokerOptions {
+        BrokerOptions {
+            image: default_image(),
+            heap_mib: 400,
+            properties: Vec::new(),
+            proxied: false,
+            sasl_users: Vec::new(),
+        }
+    }
+}
+
+impl BrokerOptions {
+    pub fn kafka_3_9() -> BrokerOptions {
+        BrokerOptions::default().image(IMAGE_3_9)
+    }
+
+    #[must_use]
+    pub fn image(mut self, image: &str) -> BrokerOptions {
+        image.clone_into(&mut self.image);
+        self
+    }
+
+    #[must_use]
+    pub fn heap_mib(mut self, heap_mib: u32) -> BrokerOptions {
+        self.heap_mib = heap_mib;
+        self
+    }
+
+    /// Any broker property, under Kafka's own name; a later one wins.
+    #[must_use]
+    pub fn property(mut self, name: &str, value: &str) -> BrokerOptions {
+        self.properties.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds a listener that is advertised under the port where a `Proxy` will stand.
+    #[must_use]
+    pub fn with_proxied_listener(mut self) -> BrokerOptions {
+        self.proxied = true;
+        self
+    }
+
+    /// Adds a SASL/PLAIN listener for these users and passwords, and an authorizer. Those who come without
+    /// SASL may do everything; the users may do only what an ACL allows.
+    #[must_use]
+    pub fn with_sasl(mut self, users: &[(&str, &str)]) -> BrokerOptions {
+        let owned = |&(user, password): &(&str, &str)| (user.to_owned(), password.to_owned());
+        self.sasl_users = users.iter().map(owned).collect();
+        self
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProxiedPorts {
+    /// Where the proxy listens, and what the broker tells its clients.
+    pub advertised: u16,
+    /// Where the broker really is.
+    pub direct: u16,
+}
+
+pub(crate) fn environment_name(property: &str) -> String {
+    let name = property.replace('_', "__").replace('-', "___").replace('.', "_");
+    format!("KAFKA_{}", name.to_uppercase())
+}
+
+fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+pub(crate) fn base_properties() -> Vec<(String, String)> {
+    owned(&[
+        ("node.id", "1"),
+        ("process.roles", "broker,controller"),
+        ("controller.listener.names", "CONTROLLER"),
+        ("controller.quorum.voters", "1@localhost:9093"),
+        ("inter.broker.listener.name", "INTERNAL"),
+        ("log.dirs", "/var/lib/kafka/data"),
+        // A topic that appears because somebody asked for it would hide mistakes.
+        ("auto.create.topics.enable", "false"),
+        ("offsets.topic.replication.factor", "1"),
+        ("transaction.state.log.replication.factor", "1"),
+        ("transaction.state.log.min.isr", "1"),
+        // Few, so that the first group and the first transaction do not wait for fifty logs to be made.
+        ("offsets.topic.num.partitions", "4"),
+        ("transaction.state.log.num.partitions", "4"),
+        ("group.initial.rebalance.delay.ms", "0"),
+        // How soon the broker sees that a transaction is over its time; the default of 10 s blurs every test.
+        ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000"),
+    ])
+}
+
+pub(crate) fn listener_properties(
+    port: u16,
+    proxied: Option<ProxiedPorts>,
+    sasl_port: Option<u16>,
+) -> Vec<(String, String)> {
+    let mut listeners = vec![
+        "CONTROLLER://localhost:9093".to_owned(),
+        "INTERNAL://localhost:9091".to_owned(),
+        format!("HOST://0.0.0.0:{HOST_PORT}"),
+    ];
+    let mut advertised = vec!["INTERNAL://localhost:9091".to_owned(), format!("HOST://{}", loopback(port))];
+    if let Some(ports) = proxied {
+        listeners.push(format!("PROXIED://0.0.0.0:{PROXIED_PORT}"));
+        advertised.push(format!("PROXIED://{}", loopback(ports.advertised)));
+    }
+    if let Some(sasl_port) = sasl_port {
+        listeners.push(format!("SASL://0.0.0.0:{SASL_PORT}"));
+        advertised.push(format!("SASL://{}", loopback(sasl_port)));
+    }
+    owned(&[
+        ("listeners", &listeners.join(",")),
+        ("advertised.listeners", &advertised.join(",")),
+        (
+            "listener.security.protocol.map",
+            "CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,HOST:PLAINTEXT,PROXIED:PLAINTEXT,SASL:SASL_PLAINTEXT",
+        ),
+    ])
+}
+
+pub(crate) fn sasl_properties(users: &[(String, String)]) -> Vec<(String, String)> {
+    if users.is_empty() {
+        return Vec::new();
+    }
+    let mut login = "org.apache.kafka.common.security.plain.PlainLoginModule required".to_owned();
+    for (user, password) in users {
+        login.push_str(&format!(" user_{user}=\"{password}\""));
+    }
+    login.push(';');
+    owned(&[
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("listener.name.sasl.sasl.enabled.mechanisms", "PLAIN"),
+        ("listener.name.sasl.plain.sasl.jaas.config", &login),
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("super.users", "User:ANONYMOUS"),
+    ])
+}
