@@ -3,6 +3,7 @@
 use crate::clusters::Clusters;
 use crate::exit_code::Code;
 use crate::ledger::Ledger;
+use crate::table::count;
 use kafka_types::{SourcePartition, TopicName};
 use serde::Serialize;
 use std::fmt::Write;
@@ -49,7 +50,7 @@ impl Findings {
             Trouble::NotAuthorized { resource, operation } => {
                 format!("the {side} needs an ACL: allow {operation} on {resource}")
             }
-            other => format!("the {side} cluster: {other}"),
+            other => other.to_string(),
         };
         self.bad(Code::from(trouble), subject, detail);
     }
@@ -91,7 +92,8 @@ pub(crate) fn connect(clusters: &impl Clusters, flow: &Flow) -> Findings {
 fn listing(clusters: &impl Clusters, side: Side, findings: &mut Findings) -> Option<Listing> {
     match clusters.describe(side) {
         Ok(listing) => {
-            findings.good(side, format!("cluster {}, {} brokers", listing.cluster_id, listing.brokers));
+            findings
+                .good(side, format!("cluster {}, {}", listing.cluster_id, count(listing.brokers, "broker")));
             Some(listing)
         }
         Err(trouble) => {
@@ -141,7 +143,7 @@ fn source_topics(clusters: &impl Clusters, flow: &Flow, source: &Listing, findin
     if topics.is_empty() {
         return findings.good("topics", "no source topic matches topics.include yet");
     }
-    findings.good("topics", format!("{} matched, {partitions} partitions", topics.len()));
+    findings.good("topics", format!("{} matched, {}", topics.len(), count(partitions, "partition")));
     if let Err(trouble) = clusters.configs(Side::Source, &topics) {
         findings.trouble(Side::Source, "topic settings", &trouble);
     }
@@ -251,7 +253,7 @@ fn terms(flow: &Flow, source: &Listing, target: &Listing, ledger: &Ledger, findi
         Some(mismatch) => findings.bad(Code::Configuration, "ledger", mismatch.to_string()),
         None => findings.good(
             "ledger",
-            format!("{}, {} partitions settled", flow.name.ledger(), ledger.entries().count()),
+            format!("{}, {} settled", flow.name.ledger(), count(ledger.entries().count(), "partition")),
         ),
     }
 }
@@ -263,7 +265,7 @@ fn replication(flow: &Flow, target: &Listing, findings: &mut Findings) {
     ];
     for (key, factor) in wanted.into_iter().filter_map(|(key, factor)| Some((key, factor?))) {
         if i64::from(target.brokers) < i64::from(factor) {
-            let detail = format!("is {factor}, but the target has {} brokers", target.brokers);
+            let detail = format!("is {factor}, but the target has {}", count(target.brokers, "broker"));
             findings.bad(Code::Configuration, key, detail);
         }
     }

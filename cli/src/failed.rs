@@ -40,7 +40,7 @@ impl Failed {
         let colours =
             std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         let theme = if colours { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(110);
+        let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_wrap_lines(false);
         let mut text = String::new();
         for report in &self.reports {
             if handler.render_report(&mut text, report).is_err() {

@@ -21,6 +21,7 @@ pub(crate) fn start(common: &Common) {
     // A second start, as in tests, leaves the first in force.
     let _ = match common.log_format {
         LogFormat::Text => builder.with_ansi(colours).with_target(false).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_target(true).try_init(),
+        // Without the module's name, which would stand beside fields of the same name: `target`.
+        LogFormat::Json => builder.json().flatten_event(true).with_target(false).try_init(),
     };
 }

@@ -1,6 +1,6 @@
 //! What a bounded run shows on a terminal: a bar with log lines scrolling above it.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -30,12 +30,12 @@ impl Progress {
         {
             self.bar.set_length(total);
             self.bar.set_style(style(
-                "{bar:40} {percent}%  {human_pos}/{human_len} offsets  {per_sec}  {eta} left  {msg}",
+                "{bar:40} {percent}%  {human_pos}/{human_len} offsets  {rate}  {eta} left  {msg}",
             ));
         }
         self.bar.set_position(report.done);
         if report.halted != 0 {
-            self.bar.set_message(format!("{} partitions halted", report.halted));
+            self.bar.set_message(crate::table::count(report.halted, "halted partition"));
         }
     }
 }
@@ -47,7 +47,12 @@ impl Drop for Progress {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("the templates above are well formed").progress_chars("=> ")
+    ProgressStyle::with_template(template)
+        .expect("the templates above are well formed")
+        .with_key("rate", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = write!(text, "{:.0}/s", state.per_sec());
+        })
+        .progress_chars("=> ")
 }
 
 /// Writes log lines to stderr, above the bar where there is one.

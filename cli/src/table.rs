@@ -30,6 +30,13 @@ pub(crate) fn cell<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".into(), |value| value.to_string())
 }
 
+/// `1 partition`, `2 partitions`.
+pub(crate) fn count(number: impl TryInto<u64>, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

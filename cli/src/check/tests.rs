@@ -31,7 +31,7 @@ fn a_sound_flow_passes() {
 fn clusters_that_do_not_answer_are_named() {
     let mut fake = fake();
     fake.trouble.insert(Side::Target, Trouble::Unreachable("no broker".into()));
-    fails(&fake, &flow(), Code::Unreachable, "the target cluster: unreachable: no broker");
+    fails(&fake, &flow(), Code::Unreachable, "target         unreachable: no broker");
     fake.trouble.insert(Side::Target, Trouble::Authentication("bad password".into()));
     fails(&fake, &flow(), Code::NotAuthorized, "authentication failed");
 }

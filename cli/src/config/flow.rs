@@ -46,8 +46,8 @@ pub(super) fn validate(settings: Layered) -> Result<Config, ConfigErrors> {
     let lanes = reader.integer("delivery.lanes", 1..=1000).map_or(8, |lanes| lanes.value);
     let ledger_replication_factor = replication_factor_of_ledger(&mut reader);
     let memory = memory(&mut reader);
-    let source = cluster(&mut reader, Side::Source, memory);
-    let target = cluster(&mut reader, Side::Target, memory);
+    let source = cluster(&mut reader, Side::Source);
+    let target = cluster(&mut reader, Side::Target);
     let config = match (name, filter, source, target) {
         (Some(name), Some(filter), Some(source), Some(target)) => Some(Config {
             flow: Flow {
@@ -61,7 +61,7 @@ pub(super) fn validate(settings: Layered) -> Result<Config, ConfigErrors> {
                 commit_interval,
                 lanes: u32::try_from(lanes).expect("the range is checked"),
                 ledger_replication_factor,
-                intake_bytes_max: memory / 2,
+                intake_bytes_max: intake_bytes_max(memory, &target),
                 until: None,
                 wait_open: Duration::from_secs(60),
                 limits: Limits::default(),
@@ -224,7 +224,7 @@ fn one_of(reader: &mut Reader, key: &str, now: &[&str], later: &[&str]) {
     reader.error(error.help(format!("in this version it is {only}")));
 }
 
-fn cluster(reader: &mut Reader, side: Side, memory: u64) -> Option<Translated> {
+fn cluster(reader: &mut Reader, side: Side) -> Option<Translated> {
     let settings = reader.section(&side.to_string());
     let mut properties = Vec::new();
     for setting in settings {
@@ -233,14 +233,8 @@ fn cluster(reader: &mut Reader, side: Side, memory: u64) -> Option<Translated> {
             Err(error) => reader.error(error),
         }
     }
-    let bounded: Vec<Property> = properties
-        .iter()
-        .filter(|p| p.name.starts_with("queue") || p.name == "buffer.memory")
-        .cloned()
-        .collect();
     match client::translate(side, properties, &ask_librdkafka) {
         Ok(translated) => {
-            bounded.iter().filter_map(|p| over_memory(p, memory)).for_each(|error| reader.error(error));
             if !translated.contains_key("bootstrap.servers") {
                 reader.error(
                     ConfigError::new(format!("{side}.bootstrap.servers is missing"))
@@ -256,16 +250,11 @@ fn cluster(reader: &mut Reader, side: Side, memory: u64) -> Option<Translated> {
     }
 }
 
-/// A queue that alone could hold more than all of them may.
-fn over_memory(property: &Property, memory: u64) -> Option<ConfigError> {
-    let unit = match property.name.as_str() {
-        "buffer.memory" => 1,
-        "queue.buffering.max.kbytes" | "queued.max.messages.kbytes" => 1024,
-        _ => return None,
-    };
-    let bytes = property.value.parse::<u64>().ok()?.saturating_mul(unit);
-    let message = format!("{} is more than limits.memory, which bounds every queue", property.name);
-    (memory < bytes).then(|| ConfigError::at(&property.value_place, message).label("more than limits.memory"))
+/// Bytes of records under way: half the memory, as the clients hold as much again; or what the user gives the
+/// producer, if that is less.
+fn intake_bytes_max(memory: u64, target: &Translated) -> u64 {
+    let kilobytes = target.get("queue.buffering.max.kbytes").and_then(|text| text.parse::<u64>().ok());
+    kilobytes.map_or(memory / 2, |kilobytes| (kilobytes * 1024).min(memory / 2))
 }
 
 fn ask_librdkafka(name: &str, value: &str) -> client::Verdict {

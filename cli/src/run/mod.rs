@@ -20,12 +20,13 @@ use verbatim_core::command::Report;
 use verbatim_core::config::Flow;
 use verbatim_core::event::Urgency;
 use verbatim_core::exit::Exit;
+use verbatim_core::failure::Side;
 use verbatim_core::{Mirror, drive};
 
 /// How long clients may take to close once the mirror has ended: all that matters is settled by then.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 /// How often the log says how far the flow is.
-const REPORT_EVERY: Duration = Duration::from_secs(30);
+const REPORT_EVERY: Duration = Duration::from_secs(15);
 
 pub(crate) fn run(config: &Config, args: &RunArgs, form: Output) -> Result<Code, Failed> {
     let flow = Flow {
@@ -40,7 +41,7 @@ pub(crate) fn run(config: &Config, args: &RunArgs, form: Output) -> Result<Code,
         .build()
         .map_err(|error| Failed::new(Code::Internal, format!("no event loop: {error}")))?;
     let (exit, report) = runtime.block_on(mirror(config, flow))?;
-    let outcome = Outcome::new(&name, exit, &report);
+    let outcome = Outcome::new(&name, exit, &report, |side| servers(config, side));
     if form == Output::Json {
         output::print_json(&outcome);
     }
@@ -75,19 +76,24 @@ async fn mirror(config: &Config, flow: Flow) -> Result<(Exit, Report), Failed> {
 }
 
 fn announce(config: &Config, flow: &Flow) {
-    let servers = |properties: &std::collections::BTreeMap<String, String>| {
-        properties.get("bootstrap.servers").cloned().unwrap_or_default()
-    };
     tracing::info!(
         flow = %flow.name,
         incarnation = flow.incarnation,
-        source = servers(&config.source),
-        target = servers(&config.target),
+        source_servers = servers(config, Side::Source),
+        target_servers = servers(config, Side::Target),
         lanes = flow.lanes,
         until = flow.until.map(|until| format!("{until:?}")),
         version = env!("CARGO_PKG_VERSION"),
         "mirroring"
     );
+}
+
+fn servers(config: &Config, side: Side) -> String {
+    let properties = match side {
+        Side::Source => &config.source,
+        Side::Target => &config.target,
+    };
+    properties.get("bootstrap.servers").cloned().unwrap_or_default()
 }
 
 /// Names this process in claims: by what an operator knows it by, and unlike any other process.

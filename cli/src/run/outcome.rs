@@ -1,6 +1,7 @@
 //! How a run ended, in words, numbers and an exit code.
 
 use crate::exit_code::Code;
+use crate::table::count;
 use kafka_types::{SourceOffset, SourcePartition};
 use serde::Serialize;
 use verbatim_core::command::Report;
@@ -40,8 +41,9 @@ pub(crate) struct Open {
 }
 
 impl Outcome {
-    pub(crate) fn new(flow: &str, exit: Exit, report: &Report) -> Outcome {
-        let (code, result, message) = words(&exit);
+    /// `servers` says where each cluster was looked for.
+    pub(crate) fn new(flow: &str, exit: Exit, report: &Report, servers: impl Fn(Side) -> String) -> Outcome {
+        let (code, result, message) = words(&exit, servers);
         let (mut halted, mut open_transactions) = (Vec::new(), Vec::new());
         match exit {
             Exit::Halted(partitions) => {
@@ -98,23 +100,25 @@ fn opens(partition: &SourcePartition, open: &[OpenTransaction]) -> Vec<Open> {
     open.iter().map(|open| row(open.first, open.producer_id)).collect()
 }
 
-fn words(exit: &Exit) -> (Code, &'static str, String) {
+fn words(exit: &Exit, servers: impl Fn(Side) -> String) -> (Code, &'static str, String) {
     match exit {
         Exit::Done => (Code::Done, "done", "done: everything asked for is copied and settled".into()),
         Exit::Halted(partitions) => {
             let message =
-                format!("{} partitions halted; the others are copied and settled", partitions.len());
+                format!("{} halted; the others are copied and settled", count(partitions.len(), "partition"));
             (Code::Data, "halted", message)
         }
         Exit::OpenTransactions(partitions) => {
             let message = format!(
-                "everything readable is copied; {} partitions are held back by open source transactions",
-                partitions.len()
+                "everything readable is copied; {} held back by open source transactions",
+                count(partitions.len(), "partition")
             );
             (Code::TryAgain, "open-transactions", message)
         }
         Exit::Unreachable(side, why) => {
-            (Code::Unreachable, "unreachable", format!("the {side} cluster cannot be reached: {}", bare(why)))
+            let message =
+                format!("the {side} cluster cannot be reached at {}: {}", servers(*side), bare(why));
+            (Code::Unreachable, "unreachable", message)
         }
         Exit::Unsettled(why) => (
             Code::TryAgain,
@@ -153,7 +157,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn outcome(exit: Exit) -> Outcome {
-        Outcome::new("f", exit, &Report::default())
+        Outcome::new("f", exit, &Report::default(), |_| "host:1".into())
     }
 
     #[test]
@@ -179,7 +183,7 @@ mod tests {
         let halted = BTreeMap::from([(SourcePartition::new("t", 3), "gap at offset 5: gone".to_string())]);
         assert_eq!(
             outcome(Exit::Halted(halted)).text(),
-            "1 partitions halted; the others are copied and settled\nt/3: gap at offset 5: gone"
+            "1 partition halted; the others are copied and settled\nt/3: gap at offset 5: gone"
         );
         let open = OpenTransaction { first: Some(SourceOffset(7)), producer_id: Some(42) };
         let open = BTreeMap::from([
@@ -197,6 +201,6 @@ mod tests {
         let text = outcome(Exit::NotAuthorized(Side::Target, acl)).text();
         assert_eq!(text, "the target cluster refuses Write on Topic t: add an ACL that allows it");
         let text = outcome(Exit::Unreachable(Side::Target, "unreachable: no broker".into())).text();
-        assert_eq!(text, "the target cluster cannot be reached: no broker");
+        assert_eq!(text, "the target cluster cannot be reached at host:1: no broker");
     }
 }

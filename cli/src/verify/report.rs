@@ -1,6 +1,6 @@
 //! What `verify` found, for people and for scripts.
 
-use crate::table::{cell, table};
+use crate::table::{cell, count, table};
 use kafka_types::{Partition, SourceOffset, TargetOffset, TopicName};
 use serde::Serialize;
 
@@ -170,11 +170,11 @@ pub(crate) fn text(report: &Report) -> String {
             ]
         })
         .collect();
-    let count = report.partitions.len();
+    let partitions = count(report.partitions.len(), "partition");
     let different = report.partitions.iter().filter(|partition| partition.difference.is_some()).count();
     let verdict = match different {
-        0 => format!("equal: {} records in {count} partitions", report.records),
-        _ => format!("DIFFERENT: {different} of {count} partitions"),
+        0 => format!("equal: {} in {partitions}", count(report.records, "record")),
+        _ => format!("DIFFERENT: {different} of {partitions}"),
     };
     format!("{}{verdict}\n", table(HEADER, &rows))
 }

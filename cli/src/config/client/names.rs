@@ -8,13 +8,9 @@ pub(super) fn canonical(name: &str) -> &str {
     match name {
         "metadata.broker.list" => "bootstrap.servers",
         "sasl.mechanisms" => "sasl.mechanism",
-        "request.required.acks" => "acks",
-        "message.send.max.retries" => "retries",
         "queue.buffering.max.ms" => "linger.ms",
         "compression.codec" => "compression.type",
-        "message.timeout.ms" => "delivery.timeout.ms",
         "max.in.flight" => "max.in.flight.requests.per.connection",
-        "fetch.message.max.bytes" => "max.partition.fetch.bytes",
         "fetch.max.wait.ms" => "fetch.wait.max.ms",
         "max.request.size" => "message.max.bytes",
         // librdkafka's own request.timeout.ms bounds the brokers' wait for replicas only.
@@ -23,35 +19,23 @@ pub(super) fn canonical(name: &str) -> &str {
     }
 }
 
-const PRODUCER: [&str; 13] = [
+const PRODUCER: [&str; 10] = [
     "linger.ms",
     "batch.size",
     "batch.num.messages",
     "compression.type",
     "compression.level",
-    "delivery.timeout.ms",
-    "retries",
     "acks",
     "max.in.flight.requests.per.connection",
     "queue.buffering.max.kbytes",
-    "queue.buffering.max.messages",
     "sticky.partitioning.linger.ms",
     "transaction.timeout.ms",
 ];
 
-const FETCH: [&str; 8] = [
-    "fetch.min.bytes",
-    "fetch.max.bytes",
-    "max.partition.fetch.bytes",
-    "fetch.wait.max.ms",
-    "fetch.queue.backoff.ms",
-    "fetch.error.backoff.ms",
-    "queued.min.messages",
-    "queued.max.messages.kbytes",
-];
+const FETCH: [&str; 4] =
+    ["fetch.min.bytes", "fetch.wait.max.ms", "fetch.queue.backoff.ms", "fetch.error.backoff.ms"];
 
-const GROUP: [&str; 4] =
-    ["session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "coordinator.query.interval.ms"];
+const GROUP: [&str; 1] = ["coordinator.query.interval.ms"];
 
 /// Whether a property does nothing on `side`; then where it belongs, and why.
 pub(super) fn misplaced(side: Side, name: &str) -> Option<(Side, &'static str)> {
@@ -107,7 +91,7 @@ pub(super) fn is_java_only(name: &str) -> bool {
 
 /// The usual name nearest to a mistyped one.
 pub(in crate::config) fn nearest(name: &str) -> Option<&'static str> {
-    const USUAL: [&str; 56] = [
+    const USUAL: [&str; 55] = [
         "bootstrap.servers",
         "broker.address.family",
         "client.dns.lookup",
@@ -119,7 +103,6 @@ pub(in crate::config) fn nearest(name: &str) -> Option<&'static str> {
         "message.max.bytes",
         "buffer.memory",
         "metadata.max.age.ms",
-        "receive.message.max.bytes",
         "reconnect.backoff.max.ms",
         "reconnect.backoff.ms",
         "request.timeout.ms",

@@ -13,7 +13,7 @@ pub(super) enum Asked {
 }
 
 /// Properties with the values that the mirror sets; any other is refused for this reason.
-const ENFORCED: [(&str, &[&str], &str); 14] = [
+const ENFORCED: &[(&str, &[&str], &str)] = &[
     ("enable.idempotence", &["true"], "a retried request could double or reorder records"),
     ("acks", &["all", "-1"], "an acknowledged record could be lost with one broker"),
     ("request.required.acks", &["all", "-1"], "an acknowledged record could be lost with one broker"),
@@ -28,10 +28,13 @@ const ENFORCED: [(&str, &[&str], &str); 14] = [
     ("produce.offset.report", &["true"], "the ledger records the offset of every copy"),
     ("api.version.request", &["true"], "transactions need to know what the brokers speak"),
     ("exclude.internal.topics", &["true"], "internal topics are never taken"),
+    ("enable.metrics.push", &["false"], "brokers would be sent metrics that nobody asked for"),
+    ("retries", &["2147483647"], "a record could be given up before its transaction is"),
+    ("message.send.max.retries", &["2147483647"], "a record could be given up before its transaction is"),
 ];
 
 /// Properties that are the mirror's own, whatever the value, and why or what to use in their place.
-const REFUSED: [(&str, &str); 23] = [
+const REFUSED: &[(&str, &str)] = &[
     ("client.id", "each client is verbatim-<name>-<purpose>, so that brokers can tell them apart"),
     ("group.id", "the group is verbatim-<name>: it derives from the flow's name"),
     ("group.instance.id", "use instance, at the top of the configuration"),
@@ -55,6 +58,18 @@ const REFUSED: [(&str, &str); 23] = [
     ("test.mock.num.brokers", "a mock cluster keeps no transaction apart"),
     ("plugin.library.paths", "a plugin could change what is copied"),
     ("interceptor.classes", "records are copied byte for byte"),
+    ("message.timeout.ms", "a record has as long as its transaction: use transaction.timeout.ms"),
+    ("queue.buffering.max.messages", "limits.memory bounds every queue"),
+    ("queued.min.messages", "limits.memory bounds every queue"),
+    ("queued.max.messages.kbytes", "limits.memory bounds every queue"),
+    ("fetch.max.bytes", "limits.memory bounds every fetch; a larger record still comes, alone"),
+    ("max.partition.fetch.bytes", "limits.memory bounds every fetch; a larger record still comes, alone"),
+    ("fetch.message.max.bytes", "limits.memory bounds every fetch; a larger record still comes, alone"),
+    ("receive.message.max.bytes", "limits.memory bounds every fetch; a larger record still comes, alone"),
+    ("session.timeout.ms", "it is 8 s, so that a dead instance's lanes move on soon"),
+    ("heartbeat.interval.ms", "it is 2 s, to fit a session of 8 s"),
+    ("max.poll.interval.ms", "it bounds how long the hand-over of lanes may take"),
+    ("delivery.timeout.ms", "a record has as long as its transaction: use transaction.timeout.ms"),
 ];
 
 /// Refuses a property that would break a promise.
@@ -75,9 +90,12 @@ pub(super) fn check(side: Side, property: &Property) -> Result<Asked, ConfigErro
         {
             Err(refuse_value(property, &format!("{name} is at most 5: beyond it records can be reordered")))
         }
-        "retries" | "message.send.max.retries" if value == "0" => {
-            Err(refuse_value(property, &format!("{name} cannot be 0: an idempotent producer retries")))
-        }
+        "socket.timeout.ms" | "request.timeout.ms" if side == Side::Target => Err(refuse_name(
+            property,
+            &format!(
+                "{name} cannot be set for the target: a request must outlast a commit, or its time-out goes unnoticed"
+            ),
+        )),
         "key.serializer" | "value.serializer" | "key.deserializer" | "value.deserializer" => {
             serializer(property)
         }
