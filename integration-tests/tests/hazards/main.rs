@@ -1,0 +1,5 @@
+//! The protocol hazards of docs/hazards.md that a broker, a proxy or a tool can provoke, on real brokers. Each
+//! test is named after its hazard.
+
+mod ends_of_transactions;
+mod flow;
