@@ -122,6 +122,7 @@ fn aborted_records_are_never_copied_and_markers_are_passed() {
             for number in 0..200 {
                 writer.send(&topic, &unique_record(round as u64 * 200 + number, PARTITIONS, 100))?;
             }
+            writer.flush()?;
             if commits { writer.commit()? } else { writer.abort()? }
         }
         let config = pair.config("transactions", &[&topic]);

@@ -34,33 +34,38 @@ pub(super) struct Deleted {
 }
 
 /// The number of keys compared and the first difference.
-pub(super) fn compare(
-    sides: &impl Sides,
-    deleted: Deleted,
-) -> Result<(u64, Option<Difference>), (Side, Trouble)> {
+type Compared = (u64, Option<Difference>);
+
+pub(super) fn compare(sides: &impl Sides, deleted: Deleted) -> Result<Compared, (Side, Trouble)> {
     compare_with(sides, deleted, KEYS_MAX)
 }
 
-fn compare_with(
+fn compare_with(sides: &impl Sides, deleted: Deleted, keys_max: usize) -> Result<Compared, (Side, Trouble)> {
+    let mut shares = 1;
+    loop {
+        if let Some(compared) = compare_shares(sides, deleted, shares, keys_max)? {
+            return Ok(compared);
+        }
+        shares *= 2;
+    }
+}
+
+/// All keys, one share after the other. Nothing where a share has too many keys.
+fn compare_shares(
     sides: &impl Sides,
     deleted: Deleted,
+    shares: u64,
     keys_max: usize,
-) -> Result<(u64, Option<Difference>), (Side, Trouble)> {
-    let mut shares = 1;
-    'again: loop {
-        let mut keys = 0;
-        for share in 0..shares {
-            match compare_share(sides, deleted, Share { share, shares }, keys_max)? {
-                None => {
-                    shares *= 2;
-                    continue 'again;
-                }
-                Some((_, Some(difference))) => return Ok((keys, Some(difference))),
-                Some((count, None)) => keys += count,
-            }
+) -> Result<Option<Compared>, (Side, Trouble)> {
+    let mut keys = 0;
+    for share in 0..shares {
+        match compare_share(sides, deleted, Share { share, shares }, keys_max)? {
+            None => return Ok(None),
+            Some((_, Some(difference))) => return Ok(Some((keys, Some(difference)))),
+            Some((count, None)) => keys += count,
         }
-        return Ok((keys, None));
     }
+    Ok(Some((keys, None)))
 }
 
 #[derive(Clone, Copy)]
@@ -122,7 +127,7 @@ fn compare_share(
     deleted: Deleted,
     share: Share,
     keys_max: usize,
-) -> Result<Option<(u64, Option<Difference>)>, (Side, Trouble)> {
+) -> Result<Option<Compared>, (Side, Trouble)> {
     let at_source = |trouble| (Side::Source, trouble);
     let at_target = |trouble| (Side::Target, trouble);
     let source = sides.source().and_then(|records| last(records, share, keys_max)).map_err(at_source)?;

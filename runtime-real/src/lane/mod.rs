@@ -107,7 +107,7 @@ impl Lane {
         let store = Arc::new(BatchStore::default());
         let watchdog = Watchdog::start(emitter.clone(), attempt);
         let settings = Arc::clone(&self.settings);
-        let producer = Producer::start(&emitter, attempt, Arc::clone(&store), watchdog.clone(), settings);
+        let producer = Producer::start(&emitter, attempt, watchdog.clone(), settings);
         self.taking = Some(Taking { emitter, store, watchdog, producer, source: None });
     }
 
@@ -177,7 +177,9 @@ impl Taking {
                 return self.producer.send(attempt, ProducerCommand::Prepare(targets));
             }
             LaneCommand::Produce { batch, target, alone } => {
-                return self.producer.send(attempt, ProducerCommand::Produce { batch, target, alone });
+                let held = self.store.take(batch);
+                let command = ProducerCommand::Produce { batch, held, target, alone };
+                return self.producer.send(attempt, command);
             }
             LaneCommand::Settle { records } => {
                 return self.producer.send(attempt, ProducerCommand::Settle(records));

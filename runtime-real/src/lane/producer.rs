@@ -6,7 +6,7 @@ use super::emitter::Emitter;
 use super::failure::{self, Call};
 use super::flight::Flight;
 use super::prepare::{self, Targets};
-use super::store::BatchStore;
+use super::store::Held;
 use super::watchdog::Watchdog;
 use crate::ffi::{Code, Delivery, OwnedMessage, RdError, TransactionalProducer, Waker};
 use kafka_types::{SourceOffset, TargetPartition, TopicName};
@@ -21,7 +21,14 @@ use verbatim_core::event::{LaneEvent, Step};
 use verbatim_core::failure::{Failure, Refusal};
 
 pub(super) enum ProducerCommand {
-    Produce { batch: BatchId, target: TargetPartition, alone: bool },
+    /// The records come with the command: once it is given, nothing that happens to their partition at the
+    /// source may take them away.
+    Produce {
+        batch: BatchId,
+        held: Option<Held>,
+        target: TargetPartition,
+        alone: bool,
+    },
     Settle(Vec<NewLedgerRecord>),
     Abort,
     Prepare(Targets),
@@ -38,7 +45,6 @@ impl Producer {
     pub(super) fn start(
         emitter: &Emitter,
         attempt: Attempt,
-        store: Arc<BatchStore>,
         watchdog: Watchdog,
         settings: Arc<LaneSettings>,
     ) -> Producer {
@@ -46,7 +52,7 @@ impl Producer {
         let waker = Arc::new(Mutex::new(None));
         let (emits, shared) = (emitter.clone(), Arc::clone(&waker));
         emitter.spawn(attempt, Step::Open, "producer", move || {
-            if let Some(mut outbox) = Outbox::open(attempt, emits, store, watchdog, settings) {
+            if let Some(mut outbox) = Outbox::open(attempt, emits, watchdog, settings) {
                 *shared.lock().expect("no panic while locked") = Some(outbox.producer.waker());
                 outbox.run(&commands);
             }
@@ -82,7 +88,6 @@ pub(super) struct CalledOff;
 pub(super) struct Outbox {
     pub(super) producer: TransactionalProducer,
     pub(super) emitter: Emitter,
-    store: Arc<BatchStore>,
     pub(super) watchdog: Watchdog,
     pub(super) settings: Arc<LaneSettings>,
     /// Batches whose delivery reports are not all in.
@@ -107,7 +112,6 @@ impl Outbox {
     fn open(
         attempt: Attempt,
         emitter: Emitter,
-        store: Arc<BatchStore>,
         watchdog: Watchdog,
         settings: Arc<LaneSettings>,
     ) -> Option<Outbox> {
@@ -136,7 +140,6 @@ impl Outbox {
                 Some(Outbox {
                     producer,
                     emitter,
-                    store,
                     watchdog,
                     settings,
                     flights,
@@ -181,7 +184,9 @@ impl Outbox {
 
     fn obey(&mut self, attempt: Attempt, command: ProducerCommand) -> Result<(), CalledOff> {
         match command {
-            ProducerCommand::Produce { batch, target, alone } => self.produce(attempt, batch, &target, alone),
+            ProducerCommand::Produce { batch, held, target, alone } => {
+                self.produce(attempt, batch, held, &target, alone)
+            }
             ProducerCommand::Settle(records) => self.settle(attempt, records),
             ProducerCommand::Abort => self.abort(attempt),
             ProducerCommand::Prepare(targets) => {
@@ -215,10 +220,11 @@ impl Outbox {
         &mut self,
         attempt: Attempt,
         batch: BatchId,
+        held: Option<Held>,
         target: &TargetPartition,
         alone: bool,
     ) -> Result<(), CalledOff> {
-        let Some(held) = self.store.take(batch) else {
+        let Some(held) = held else {
             let text = format!("batch {batch} is not held");
             self.emitter.failed(attempt, Step::Produce, Failure::Abort(text));
             return Ok(());
