@@ -67,9 +67,9 @@ fn info(id: u128, partitions: u32) -> TopicInfo {
 impl Fake {
     /// Two clusters, a ledger that lane 0 of two has claimed, and nothing else.
     pub(crate) fn new() -> Fake {
-        let mut fake = Fake::default();
-        fake.source = Listing { cluster_id: "source-id".into(), brokers: 1, ..Listing::default() };
-        fake.target = Listing { cluster_id: "target-id".into(), brokers: 1, ..Listing::default() };
+        let cluster = |id: &str| Listing { cluster_id: id.into(), brokers: 1, ..Listing::default() };
+        let (source, target) = (cluster("source-id"), cluster("target-id"));
+        let mut fake = Fake { source, target, ..Fake::default() };
         let ledger = flow().name.ledger();
         fake.target.topics.insert(ledger.clone(), info(99, 2));
         fake.set_configs(Side::Target, &ledger, wanted_settings(1));
