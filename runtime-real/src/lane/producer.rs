@@ -137,16 +137,7 @@ impl Outbox {
                 emitter.emit(attempt, LaneEvent::Opened);
                 let (flights, ledger, transaction) = (BTreeMap::new(), None, None);
                 let end_max = client_config::end_transaction_max(&settings.target);
-                Some(Outbox {
-                    producer,
-                    emitter,
-                    watchdog,
-                    settings,
-                    flights,
-                    ledger,
-                    transaction,
-                    end_max,
-                })
+                Some(Outbox { producer, emitter, watchdog, settings, flights, ledger, transaction, end_max })
             }
             Err(error) => {
                 let failure = failure::of_call(Call::Init, &error, error.fatal.then_some(&error), id);

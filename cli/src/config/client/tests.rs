@@ -161,7 +161,8 @@ fn properties_without_effect_are_sent_to_the_other_side() {
     let refused = |side, name| refused(side, name, "1000");
     assert!(refused(Side::Source, "linger.ms").contains("(set it under [target])"));
     assert!(
-        refused(Side::Source, "session.timeout.ms").contains("the group of instances lives on the target")
+        refused(Side::Source, "coordinator.query.interval.ms")
+            .contains("the group of instances lives on the target")
     );
     assert!(refused(Side::Target, "fetch.max.wait.ms").contains("(set it under [source])"));
     assert!(refused(Side::Target, "client.rack").contains("never from a follower"));
