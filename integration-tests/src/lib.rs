@@ -9,6 +9,8 @@ pub mod batch;
 pub mod checker;
 pub mod differences;
 pub mod docker;
+pub mod flow;
+pub mod follower;
 pub mod headers;
 pub mod kafka;
 pub mod mirror;
