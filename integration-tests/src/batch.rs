@@ -49,9 +49,60 @@ pub fn produce(bootstrap: &str, topic: &str, partition: i32, records: &[Record])
     Ok(())
 }
 
+/// Who wrote a batch, as the log tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchHeader {
+    pub base_offset: i64,
+    pub producer_id: i64,
+    pub producer_epoch: i16,
+    /// A marker of the transaction coordinator, not data.
+    pub control: bool,
+    pub records: i32,
+}
+
 /// Reads one partition from the given offset to its end, control records left out, aborted ones not.
 pub fn fetch(bootstrap: &str, topic: &str, partition: i32, from: i64) -> Result<Vec<LoggedRecord>> {
     let mut records = Vec::new();
+    read_log((bootstrap, topic), partition, from, |batch, next| decode(batch, next, &mut records))?;
+    Ok(records)
+}
+
+/// The headers of one partition's batches from the given offset to its end: markers and aborted ones too.
+pub fn fetch_headers(bootstrap: &str, topic: &str, partition: i32, from: i64) -> Result<Vec<BatchHeader>> {
+    let mut headers = Vec::new();
+    read_log((bootstrap, topic), partition, from, |mut bytes, next| {
+        while HEADER_BYTES <= bytes.len() {
+            let length = usize::try_from((&bytes[8..12]).get_i32())? + 12;
+            if bytes.len() < length {
+                break;
+            }
+            let mut batch = bytes.split_to(length);
+            let base_offset = batch.get_i64();
+            batch.advance(CHECKED_FROM - 8);
+            let control = batch.get_i16() & CONTROL_BIT != 0;
+            let end = base_offset + i64::from(batch.get_i32()) + 1;
+            batch.advance(16);
+            let (producer_id, producer_epoch) = (batch.get_i64(), batch.get_i16());
+            batch.advance(4);
+            let records = batch.get_i32();
+            // The answer begins with the whole batch that holds the offset asked for.
+            if from <= base_offset {
+                headers.push(BatchHeader { base_offset, producer_id, producer_epoch, control, records });
+            }
+            *next = end.max(*next);
+        }
+        Ok(())
+    })?;
+    Ok(headers)
+}
+
+/// Fetches to the end of a partition; `decode` gets whole batches and moves the offset to go on from.
+fn read_log(
+    topic: (&str, &str),
+    partition: i32,
+    from: i64,
+    mut decode: impl FnMut(Bytes, &mut i64) -> Result<()>,
+) -> Result<()> {
     let mut next = from;
     loop {
         let wanted = FetchPartition::default()
@@ -63,21 +114,21 @@ pub fn fetch(bootstrap: &str, topic: &str, partition: i32, from: i64) -> Result<
             .with_min_bytes(1)
             .with_max_bytes(16 * 1024 * 1024)
             .with_topics(vec![
-                FetchTopic::default().with_topic(topic_name(topic)).with_partitions(vec![wanted]),
+                FetchTopic::default().with_topic(topic_name(topic.1)).with_partitions(vec![wanted]),
             ]);
-        let answer = wire::call(bootstrap, 11, &request)?;
+        let answer = wire::call(topic.0, 11, &request)?;
         let found = answer
             .responses
             .first()
             .and_then(|topic| topic.partitions.first())
             .context("no answer about the partition")?;
-        ensure!(found.error_code == 0, "fetching {topic} {partition}: error {}", found.error_code);
+        ensure!(found.error_code == 0, "fetching {} {partition}: error {}", topic.1, found.error_code);
         let bytes = found.records.clone().unwrap_or_default();
         if bytes.is_empty() {
-            return Ok(records);
+            return Ok(());
         }
         let before = next;
-        decode(bytes, &mut next, &mut records)?;
+        decode(bytes, &mut next)?;
         ensure!(before < next, "the batch at {before} did not fit into one answer");
     }
 }

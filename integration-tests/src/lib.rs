@@ -11,6 +11,8 @@ pub mod checker;
 pub mod differences;
 pub mod docker;
 pub mod ffi;
+pub mod flow;
+pub mod follower;
 pub mod kafka;
 pub mod mirror;
 pub mod proxy;

@@ -65,7 +65,9 @@ impl Writer {
             .set("allow.auto.create.topics", "false")
             .set("message.max.bytes", "10000000")
             .set("queue.buffering.max.kbytes", "65536")
-            .set("linger.ms", "5");
+            .set("linger.ms", "5")
+            // A broker that was restarted is to be written to at once.
+            .set("reconnect.backoff.max.ms", "200");
         for (name, value) in overrides {
             config.set(*name, *value);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use integration_tests::admin::Admin;
 use integration_tests::checker;
 use integration_tests::kafka::{Broker, BrokerOptions};
-use integration_tests::mirror::{Mirror, MirrorConfig};
+use integration_tests::mirror::{Finished, Mirror, MirrorConfig, finish};
 use integration_tests::proxy::Proxy;
 use integration_tests::{unique_name, wait_for, workload};
 
@@ -40,6 +40,18 @@ pub fn cluster_3_9() -> &'static (Broker, Proxy) {
         let proxy = Proxy::start(&broker).expect("a proxy starts");
         (broker, proxy)
     })
+}
+
+/// A row of `verbatim status`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub topic: String,
+    pub partition: i32,
+    pub position: String,
+    pub source_end: String,
+    pub lag: String,
+    pub state: String,
+    pub reason: String,
 }
 
 pub struct Flow {
@@ -92,8 +104,18 @@ impl Flow {
         self
     }
 
+    /// The same with another configuration.
+    #[must_use]
+    pub fn with(self, config: MirrorConfig) -> Flow {
+        Flow { config, ..self }
+    }
+
     pub fn topic(&self, stem: &str) -> String {
         format!("{}.{stem}", self.name)
+    }
+
+    pub fn ledger(&self) -> String {
+        format!("verbatim.{}.ledger.internal", self.name)
     }
 
     pub fn source(&self) -> &str {
@@ -121,6 +143,28 @@ impl Flow {
     #[track_caller]
     pub fn run(&self) -> Mirror {
         Mirror::start(&self.config.to_toml(), &["run", "-v"]).unwrap()
+    }
+
+    /// `run --until end`, to its end.
+    #[track_caller]
+    pub fn finish(&self) -> Finished {
+        self.finish_with(&["--until", "end"])
+    }
+
+    #[track_caller]
+    pub fn finish_with(&self, words: &[&str]) -> Finished {
+        let mut finished = finish(&self.config, &[&["run", "-v"], words].concat(), PATIENCE).unwrap();
+        finished.stderr = unwrapped(&finished.stderr);
+        finished
+    }
+
+    /// A run that must end with this code, having said these words.
+    #[track_caller]
+    pub fn ends_with(&self, code: i32, words: &str) -> Finished {
+        let finished = self.finish();
+        assert_eq!(finished.code, code, "{}", finished.stderr);
+        assert!(finished.stderr.contains(words), "no {words:?} in {}", finished.stderr);
+        finished
     }
 
     /// Ends an instance in good order.
@@ -157,6 +201,59 @@ impl Flow {
     pub fn assert_equal(&self, topic: &str) -> usize {
         checker::assert_equal((&self.source, topic), (&self.target, topic))
     }
+
+    #[track_caller]
+    pub fn status(&self) -> Vec<Row> {
+        let finished = finish(&self.config, &["status"], PATIENCE).unwrap();
+        assert_eq!(finished.code, 0, "{}", finished.stderr);
+        finished.stdout.lines().skip(1).map(row).collect()
+    }
+
+    #[track_caller]
+    pub fn row(&self, topic: &str, partition: i32) -> Row {
+        let rows = self.status();
+        let found = rows.iter().find(|row| row.topic == topic && row.partition == partition);
+        found.unwrap_or_else(|| panic!("no {topic} {partition} in {rows:?}")).clone()
+    }
+
+    /// Waits until `status` shows the partition as halted for a reason that begins so.
+    #[track_caller]
+    pub fn wait_until_halted(&self, topic: &str, partition: i32, reason: &str) -> Row {
+        wait_for(&format!("{topic} {partition} to halt: {reason}"), PATIENCE, || {
+            let row = self.row(topic, partition);
+            (row.state == "halted" && row.reason.starts_with(reason)).then_some(row)
+        })
+    }
+
+    /// Where every partition of the ledger ends.
+    #[track_caller]
+    pub fn ledger_ends(&self) -> Vec<i64> {
+        let partitions = self.target_admin.partition_count(&self.ledger()).unwrap().expect("a ledger");
+        let end = |partition| {
+            let partition = i32::try_from(partition).expect("a partition");
+            self.target_admin.watermarks(&self.ledger(), partition).unwrap().1
+        };
+        (0..partitions).map(end).collect()
+    }
+}
+
+fn row(line: &str) -> Row {
+    // FLOW TOPIC PARTITION LANE OWNER POSITION SOURCE-END LAG LAG-TIME STATE REASON, the last of many words.
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    Row {
+        topic: cells[1].to_owned(),
+        partition: cells[2].parse().expect("a partition"),
+        position: cells[5].to_owned(),
+        source_end: cells[6].to_owned(),
+        lag: cells[7].to_owned(),
+        state: cells[9].to_owned(),
+        reason: cells[10..].join(" "),
+    }
+}
+
+/// Error messages are broken into lines to be read; here each is to be one again.
+fn unwrapped(text: &str) -> String {
+    text.replace("\n  │ ", " ")
 }
 
 /// How often these words stand in a text.
