@@ -106,16 +106,8 @@ impl Flow {
 
     /// The same with another configuration.
     #[must_use]
-    pub fn with(self, config: MirrorConfig) -> Flow {
-        Flow { config, ..self }
-    }
-
     pub fn topic(&self, stem: &str) -> String {
         format!("{}.{stem}", self.name)
-    }
-
-    pub fn ledger(&self) -> String {
-        format!("verbatim.{}.ledger.internal", self.name)
     }
 
     pub fn source(&self) -> &str {
@@ -214,26 +206,6 @@ impl Flow {
         let rows = self.status();
         let found = rows.iter().find(|row| row.topic == topic && row.partition == partition);
         found.unwrap_or_else(|| panic!("no {topic} {partition} in {rows:?}")).clone()
-    }
-
-    /// Waits until `status` shows the partition as halted for a reason that begins so.
-    #[track_caller]
-    pub fn wait_until_halted(&self, topic: &str, partition: i32, reason: &str) -> Row {
-        wait_for(&format!("{topic} {partition} to halt: {reason}"), PATIENCE, || {
-            let row = self.row(topic, partition);
-            (row.state == "halted" && row.reason.starts_with(reason)).then_some(row)
-        })
-    }
-
-    /// Where every partition of the ledger ends.
-    #[track_caller]
-    pub fn ledger_ends(&self) -> Vec<i64> {
-        let partitions = self.target_admin.partition_count(&self.ledger()).unwrap().expect("a ledger");
-        let end = |partition| {
-            let partition = i32::try_from(partition).expect("a partition");
-            self.target_admin.watermarks(&self.ledger(), partition).unwrap().1
-        };
-        (0..partitions).map(end).collect()
     }
 }
 

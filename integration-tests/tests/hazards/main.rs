@@ -4,7 +4,3 @@
 mod bounded;
 mod ends_of_transactions;
 mod flow;
-mod ledger;
-mod refused_batches;
-mod target_contents;
-mod topics;
