@@ -120,7 +120,7 @@ pub enum LaneEvent {
     Stopped(SourcePartition, SourceStop),
     /// `Produce` has come to its end for a batch.
     Acked(BatchId, Result<Acknowledged, Refused>),
-    /// `Settle`: the transaction is committed, by exactly one EndTxn that was sent and answered.
+    /// `Settle`: the transaction is committed, and every EndTxn that was sent was answered.
     Settled {
         last: Option<TargetOffset>,
     },
