@@ -15,7 +15,7 @@ use integration_tests::{require_kafka, unique_name, workload};
 const PATIENCE: Duration = Duration::from_secs(120);
 const USER: &str = "mirror";
 const PASSWORD: &str = "its-secret";
-const UNTIL_END: &[&str] = &["run", "--until", "end"];
+const UNTIL_END: &[&str] = &["run", "-v", "--until", "end"];
 
 struct Clusters {
     source: Broker,
@@ -140,7 +140,8 @@ fn each_missing_acl_is_named_until_nothing_is_missing() {
         if finished.code == 0 {
             break finished;
         }
-        assert_eq!(finished.code, 77, "after {granted:?}: {}", finished.stderr);
+        // 65 where only partitions are halted by what is missing.
+        assert!([65, 77].contains(&finished.code), "after {granted:?}: {finished:?}");
         let missing = Acl::named_in(&finished.stderr).unwrap_or_else(|| panic!("{}", finished.stderr));
         eprintln!("missing: {missing:?}");
         if !granted.iter().any(|acl: &Acl| acl.side == "target" && acl.operation == "Create") {
@@ -216,7 +217,7 @@ fn scram_over_tls_copies() {
     std::fs::write(&other, OTHER_CERTIFICATE).unwrap();
     flow.config = flow.config.text("source", "ssl.ca.location", &other.to_string_lossy());
     let finished = flow.finish();
-    assert_eq!(finished.code, 69, "{}", finished.stderr);
+    assert_eq!(finished.code, 77, "{}", finished.stderr);
     assert!(finished.stderr.contains("certificate verify failed"), "{}", finished.stderr);
 }
 
