@@ -134,6 +134,14 @@ impl Starting {
 
     fn described(&mut self, ctx: &mut Context, side: Side, answer: &Result<Listing, Trouble>) {
         let listing = match answer {
+            // Claims carry the ids for ever, and two unknown ids would pass for two clusters.
+            Ok(listing) if listing.cluster_id.is_empty() => {
+                return self.failed(
+                    ctx,
+                    side,
+                    &Trouble::Passing("the cluster has not told its id yet".into()),
+                );
+            }
             Ok(listing) => listing.clone(),
             Err(trouble) => return self.failed(ctx, side, trouble),
         };
