@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use integration_tests::flow::{Flow, PARTITIONS};
 use integration_tests::mirror::Mirror;
+use integration_tests::proxy::Proxy;
 use integration_tests::require_kafka;
 use integration_tests::workload::now_ms;
 use stage::{PATIENCE, alone, source, target};
@@ -153,6 +154,32 @@ fn the_same_id_takes_over_at_once() {
     let after = visible.wait_for_newer(&lost, killed, Duration::from_secs(5));
     eprintln!("partitions {lost:?} go on {after:?} after their instance was killed and started again");
     assert_eq!(flow.lanes_of(&instances[0]).unwrap(), own, "the lanes stay where they were");
+    let records = load.stop().unwrap();
+    visible.wait_for_count(records, PATIENCE);
+    flow.judge(records);
+}
+
+/// It lives, heartbeats and cannot work: the group would never take its lanes away (S6).
+#[test]
+fn s06_an_instance_without_its_source_leaves_its_lanes_to_others() {
+    require_kafka!();
+    let _alone = alone();
+    let flow = Flow::new(source(), target(), "blind").unwrap();
+    let proxy = Proxy::start(source()).unwrap();
+    let blind =
+        Mirror::run(&flow.config.clone().text("source", "bootstrap.servers", proxy.bootstrap())).unwrap();
+    let seeing = flow.start().unwrap();
+    let load = flow.load(0, 300).unwrap();
+    let visible = flow.follow().unwrap();
+    flow.wait_until_copying(&[&blind, &seeing], &visible, PATIENCE);
+    proxy.refuse(true);
+    let cut = now_ms();
+    let after = visible.wait_for_newer(&all_partitions(), cut, Duration::from_secs(100));
+    eprintln!("all partitions go on {after:?} after one of two instances lost its source");
+    assert_eq!(flow.lanes_of(&seeing).unwrap().len(), EVERY_LANE);
+    // With its source back it takes its share again.
+    proxy.refuse(false);
+    flow.wait_until_copying(&[&blind, &seeing], &visible, PATIENCE);
     let records = load.stop().unwrap();
     visible.wait_for_count(records, PATIENCE);
     flow.judge(records);
