@@ -68,3 +68,12 @@ fn the_core_reads_no_clock_and_no_random_order() {
     });
     assert!(found.is_empty(), "time and order are handed in: {found:?}");
 }
+
+#[test]
+fn the_oracle_knows_neither_the_mirror_nor_what_was_planted() {
+    let banned = ["verbatim_core", "runtime_sim", "Faults", "plant(", "utant"];
+    let found = offenders(|name, text| {
+        name.starts_with("sim-tests/src/oracle/") && banned.iter().any(|word| code_has(text, word))
+    });
+    assert!(found.is_empty(), "a judge that can name a planted bug proves nothing: {found:?}");
+}
