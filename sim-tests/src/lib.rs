@@ -1,4 +1,5 @@
 //! The mirror under attack: plans drawn from seeds, a workload, faults, and an oracle that trusts nothing.
 
 pub mod oracle;
+pub mod plan;
 pub mod random;
