@@ -2,4 +2,3 @@
 
 pub mod oracle;
 pub mod plan;
-pub mod random;

@@ -1,7 +1,6 @@
+use runtime_sim::{Moment, Slot};
 use serde::{Deserialize, Serialize};
 
-/// A place for an instance: whoever runs there has the slot's instance id, if the flow uses such.
-pub type Slot = u8;
 pub type BrokerNumber = i32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,28 +17,6 @@ pub enum Urgency {
     Settle,
     /// A second one.
     Now,
-}
-
-/// In the middle of what an instance dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Moment {
-    /// Records are sent, and not yet acknowledged.
-    SentBeforeAcknowledged,
-    /// The ledger's records are written, and the transaction is not yet ended.
-    LedgerWrittenBeforeEnd,
-    /// EndTxn is sent, and not yet answered.
-    EndSentBeforeAnswered,
-    InsideRevoke,
-}
-
-impl Moment {
-    pub const ALL: [Moment; 4] = [
-        Moment::SentBeforeAcknowledged,
-        Moment::LedgerWrittenBeforeEnd,
-        Moment::EndSentBeforeAnswered,
-        Moment::InsideRevoke,
-    ];
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! When what strikes: each class of faults draws its own events over the active time.
 
-use super::action::{Action, BrokerNumber, Cluster, Moment, TimedAction, Urgency};
+use super::action::{Action, BrokerNumber, Cluster, TimedAction, Urgency};
+use super::draw::Draw;
 use super::{FaultClass, FlowPlan, Profile, TopicPlan};
-use crate::random::Random;
+use runtime_sim::{Moment, Random, Slot};
 
 pub const BROKERS: BrokerNumber = 3;
 const LEDGER: &str = "verbatim.sim.ledger.internal";
@@ -22,9 +23,9 @@ pub fn draw(
     random: &mut Random,
 ) -> Vec<TimedAction> {
     let mut draft = Draft { random, flow, topics, actions: Vec::new() };
-    for slot in 0..flow.instances {
+    for slot in 0..u32::from(flow.instances) {
         let at = draft.random.between(0, 3_000);
-        draft.push(at, Action::Start { slot });
+        draft.push(at, Action::Start { slot: Slot(slot) });
     }
     for (class, rate) in &profile.rates {
         let mut at = draft.random.until_next(*rate);
@@ -93,11 +94,11 @@ impl Draft<'_> {
     }
 
     fn strike_instance(&mut self, class: FaultClass, at: i64) {
-        let slot = self.number(0, self.flow.instances - 1);
+        let slot = Slot(u32::from(self.number(0, self.flow.instances - 1)));
         let back = at + self.duration(500.0, 20_000.0);
         match class {
             FaultClass::CrashAtMoment => {
-                let moment = *self.random.pick(&Moment::ALL);
+                let moment = *self.random.one_of(Moment::ALL);
                 self.push(at, Action::CrashAt { slot, moment });
                 self.push(back + 5_000, Action::Start { slot });
             }
@@ -241,7 +242,7 @@ impl Draft<'_> {
     }
 
     fn source_partition(&mut self) -> (String, i32) {
-        let topic = self.random.pick(self.topics).clone();
+        let topic = self.random.one_of(self.topics).clone();
         let partition = self.random.between(0, i64::from(topic.partitions) - 1);
         (topic.name, i32::try_from(partition).unwrap_or(0))
     }

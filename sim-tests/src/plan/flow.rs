@@ -1,4 +1,5 @@
-use crate::random::Random;
+use super::draw::Draw;
+use runtime_sim::Random;
 use serde::{Deserialize, Serialize};
 
 /// The flow under test, as its operator configured it, and the clusters it runs between.
@@ -18,6 +19,8 @@ pub struct FlowPlan {
     pub replication_delay_ms: i64,
     pub marker_delay_ms: i64,
     pub failover_ms: i64,
+    /// A replica that is behind for longer is out of sync.
+    pub replica_lag_ms: i64,
     pub coordinator_load_ms: i64,
     /// A broker from before KAFKA-19690 was mended.
     pub is_old_target: bool,
@@ -37,6 +40,7 @@ impl FlowPlan {
             replication_delay_ms: if random.chance(0.7) { random.between(1, 20) } else { 0 },
             marker_delay_ms: if random.chance(0.7) { random.log_uniform(1.0, 200.0) as i64 } else { 0 },
             failover_ms: random.between(0, 3_000),
+            replica_lag_ms: random.between(1_000, 10_000),
             coordinator_load_ms: random.between(0, 1_000),
             is_old_target: random.chance(0.5),
         }

@@ -1,5 +1,6 @@
+use super::draw::Draw;
 use super::{FlowPlan, Plan, ProducerPlan, Profile, TopicPlan, actions};
-use crate::random::Random;
+use runtime_sim::Random;
 
 /// The least that a run takes with faults and workload.
 const ACTIVE_MS: i64 = 60_000;

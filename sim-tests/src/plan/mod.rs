@@ -2,12 +2,14 @@
 
 mod action;
 mod actions;
+mod draw;
 mod flow;
 mod generate;
 mod producers;
 mod profile;
 
-pub use action::{Action, BrokerNumber, Cluster, Moment, Slot, TimedAction, Urgency};
+pub use action::{Action, BrokerNumber, Cluster, TimedAction, Urgency};
+pub use draw::Draw;
 pub use flow::FlowPlan;
 pub use generate::generate;
 pub use producers::{ProducerKind, ProducerPlan};

@@ -1,4 +1,5 @@
-use crate::random::Random;
+use super::draw::Draw;
+use runtime_sim::Random;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,7 +32,7 @@ pub struct ProducerPlan {
 
 impl ProducerPlan {
     pub fn draw(random: &mut Random) -> ProducerPlan {
-        let kind = *random.pick(&[
+        let kind = *random.one_of(&[
             ProducerKind::Plain,
             ProducerKind::Idempotent,
             ProducerKind::Transactional,

@@ -1,4 +1,5 @@
-use crate::random::Random;
+use super::draw::Draw;
+use runtime_sim::Random;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
