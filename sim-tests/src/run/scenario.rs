@@ -1,0 +1,233 @@
+use super::clusters::{Administrator, side};
+use super::exits::{self, Circumstances};
+use super::{Findings, Planted, heal, setup};
+use crate::oracle::{Invariant, Oracle, Violation, pinned};
+use crate::plan::{Action, Cluster as Named, FaultClass, Plan, Urgency as Asked};
+use crate::workload::{self, Workload};
+use kafka_model::Millis;
+use runtime_sim::{Handle, Slot};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use verbatim_core::event::Urgency;
+use verbatim_core::failure::Side;
+
+/// How often the run looks whether something is wrong already.
+const LOOK_EVERY_MS: Millis = 1_000;
+/// Longer than any transaction of the mirror or the workload may stay open.
+const PINNED_MS: Millis = 75_000;
+
+struct Scene<'a> {
+    handle: Handle,
+    plan: &'a Plan,
+    oracle: Rc<RefCell<Oracle>>,
+    administrator: Administrator,
+    starts: BTreeMap<Slot, u32>,
+    told_to_stop: BTreeSet<Slot>,
+    /// Exits that were looked at.
+    judged: BTreeSet<(Slot, u32)>,
+    is_all_settled: bool,
+}
+
+pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Findings {
+    let oracle = Rc::new(RefCell::new(Oracle::new(setup::flow_names(plan))));
+    let watched = Rc::clone(&oracle);
+    handle.watch(Box::new(move |now, side, cluster| match side {
+        Side::Source => watched.borrow_mut().observe_source(now, cluster),
+        Side::Target => watched.borrow_mut().observe_target(now, cluster),
+    }));
+    let administrator = Administrator::new(&handle, &oracle);
+    for (cluster, faults) in [(Named::Source, planted.source), (Named::Target, planted.target)] {
+        handle.administer(side(cluster), |it, _| {
+            it.plant(faults);
+            Vec::new()
+        });
+    }
+    for topic in &plan.topics {
+        administrator.create_topic(&topic.name, topic.partitions, topic.is_compacted);
+    }
+    let mut scene = Scene {
+        handle,
+        plan,
+        oracle,
+        administrator,
+        starts: BTreeMap::new(),
+        told_to_stop: BTreeSet::new(),
+        judged: BTreeSet::new(),
+        is_all_settled: false,
+    };
+    let workload = workload::start(&scene.handle, plan);
+    let is_sound = scene.attack().await;
+    workload.end();
+    let live_ms = scene.handle.now();
+    let healed_after_ms = if is_sound { scene.heal(&workload).await } else { None };
+    scene.findings(live_ms, healed_after_ms)
+}
+
+impl Scene<'_> {
+    /// Workload and faults; whether nothing is wrong yet.
+    async fn attack(&mut self) -> bool {
+        for timed in &self.plan.actions {
+            if !self.sleep_until(timed.at_ms).await {
+                return false;
+            }
+            self.handle.note("action", &format!("{:?}", timed.action));
+            if !self.administrator.act(&timed.action) {
+                self.act_on_instance(&timed.action);
+            }
+        }
+        self.sleep_until(self.plan.active_ms).await
+    }
+
+    /// Whether nothing went wrong until then.
+    async fn sleep_until(&mut self, at: Millis) -> bool {
+        while self.handle.now() < at {
+            let next = at.min(self.handle.now() + LOOK_EVERY_MS);
+            self.handle.sleep_until(next).await;
+            self.judge_exits();
+            if !self.oracle.borrow().violations().is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn act_on_instance(&mut self, action: &Action) {
+        match action {
+            Action::Start { slot } => {
+                if !self.handle.is_running(*slot) {
+                    self.start(*slot);
+                }
+            }
+            Action::Crash { slot } => self.handle.crash(*slot),
+            Action::CrashAt { slot, moment } => self.handle.crash_at(*slot, *moment),
+            Action::Pause { slot } => self.handle.pause(*slot),
+            Action::Resume { slot } => self.handle.resume(*slot),
+            Action::Stop { slot, urgency } => {
+                self.told_to_stop.insert(*slot);
+                let urgency = match urgency {
+                    Asked::Settle => Urgency::Settle,
+                    Asked::Now => Urgency::Now,
+                };
+                self.handle.stop(*slot, urgency);
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, slot: Slot) {
+        self.judge_exits();
+        let start = self.starts.entry(slot).or_default();
+        *start += 1;
+        self.told_to_stop.remove(&slot);
+        let flow = setup::flow(self.plan, slot, *start);
+        self.handle.start(slot, flow, setup::settings(self.plan, slot));
+    }
+
+    fn judge_exits(&mut self) {
+        for (slot, start) in &self.starts {
+            let Some(exit) = self.handle.exit(*slot) else { continue };
+            if !self.judged.insert((*slot, *start)) {
+                continue;
+            }
+            let circumstances = Circumstances {
+                was_told_to_stop: self.told_to_stop.contains(slot),
+                had_all_settled: self.is_all_settled,
+                may_be_unreachable: self.may_be_unreachable(),
+            };
+            let violation = exits::check(self.handle.now(), *slot, &exit, circumstances);
+            violation.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
+        }
+    }
+
+    fn may_be_unreachable(&self) -> bool {
+        let classes = [
+            FaultClass::BrokerCrash,
+            FaultClass::RequestLost,
+            FaultClass::ResponseLost,
+            FaultClass::SlowMessages,
+            FaultClass::ErrorAnswers,
+            FaultClass::PartialSend,
+            FaultClass::Throttling,
+        ];
+        classes.into_iter().any(|class| self.plan.profile.rate(class).is_some())
+    }
+
+    /// Faults are over: how long the mirror took to have nothing left to do.
+    async fn heal(&mut self, workload: &Workload) -> Option<Millis> {
+        let began = self.handle.now();
+        let (handle, administrator) = (self.handle.clone(), self.administrator.clone());
+        heal::heal(&handle, &administrator, self.plan, &mut |slot| self.start(slot));
+        let mut settlements = Vec::new();
+        loop {
+            if !self.sleep_until(self.handle.now() + LOOK_EVERY_MS).await {
+                return None;
+            }
+            let lags = self.handle.view(Side::Source, |cluster| self.oracle.borrow().lag(cluster));
+            if lags.is_empty() && workload.is_finished() {
+                break;
+            }
+            settlements.push(self.oracle.borrow().settlements);
+            if began + self.plan.heal_ms < self.handle.now() {
+                // Whether anything still came to an end in the last third of the time.
+                let before = settlements[settlements.len() * 2 / 3];
+                let goes_on = before < self.oracle.borrow().settlements;
+                let verdict = heal::verdict(&self.handle, &lags, goes_on, self.handle.now());
+                self.oracle.borrow_mut().report(verdict);
+                return None;
+            }
+            // An instance that gave up while the clusters were away is started again, as its operator would.
+            let gone = |slot: &&Slot| !self.handle.is_running(**slot);
+            let slots: Vec<Slot> = self.starts.keys().filter(gone).copied().collect();
+            slots.into_iter().for_each(|slot| self.start(slot));
+        }
+        let healed_after = self.handle.now() - began;
+        self.is_all_settled = true;
+        self.end(began).await;
+        Some(healed_after)
+    }
+
+    /// Everything is settled: instances end, and the last questions are asked.
+    async fn end(&mut self, began: Millis) {
+        let slots: Vec<Slot> = self.starts.keys().copied().collect();
+        for slot in &slots {
+            self.told_to_stop.insert(*slot);
+            self.handle.stop(*slot, Urgency::Settle);
+        }
+        let deadline = self.handle.now() + 60_000;
+        while slots.iter().any(|slot| self.handle.is_running(*slot)) && self.handle.now() < deadline {
+            self.handle.sleep(LOOK_EVERY_MS).await;
+        }
+        self.judge_exits();
+        let now = self.handle.now();
+        for slot in slots.into_iter().filter(|slot| self.handle.is_running(*slot)) {
+            let text = format!("instance {}, told to stop, runs on after a minute", slot.0);
+            self.oracle.borrow_mut().report(Violation::new(Invariant::ExitsTrue, now, text));
+        }
+        let names = setup::flow_names(self.plan);
+        let is_held = |scene: &Scene<'_>| {
+            !scene.handle.view(Side::Target, |it| pinned(&names, scene.handle.now(), it)).is_empty()
+        };
+        while is_held(self) && self.handle.now() < began + self.plan.heal_ms.max(PINNED_MS) {
+            self.handle.sleep(LOOK_EVERY_MS).await;
+        }
+        let now = self.handle.now();
+        let broken = self.handle.view(Side::Target, |it| {
+            self.oracle.borrow_mut().audit(now, it);
+            pinned(&names, now, it)
+        });
+        broken.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
+    }
+
+    fn findings(self, live_ms: Millis, healed_after_ms: Option<Millis>) -> Findings {
+        let oracle = self.oracle.borrow();
+        Findings {
+            violations: oracle.violations().to_vec(),
+            live_ms,
+            healed_after_ms,
+            settlements: oracle.settlements,
+            records_settled: oracle.records_settled(),
+            halted: oracle.halted().count(),
+        }
+    }
+}
