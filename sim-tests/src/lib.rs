@@ -7,6 +7,8 @@
 //!                  └─ oracle: watches both clusters          oracle/
 //! ```
 
+#[cfg(madsim)]
+pub mod mutants;
 pub mod oracle;
 pub mod plan;
 #[cfg(madsim)]

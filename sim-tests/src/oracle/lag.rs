@@ -1,6 +1,7 @@
 use super::Oracle;
 use kafka_model::{Cluster, Offset};
-use kafka_types::{Partition, SourcePartition, TopicPartition};
+use kafka_types::{Partition, SourcePartition, TopicId, TopicPartition};
+use std::collections::BTreeMap;
 
 /// What is left to copy of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,5 +41,44 @@ impl Oracle {
             }
         }
         lags
+    }
+}
+
+/// Where source partitions end at some moment, by the topic that each belongs to.
+pub type Ends = BTreeMap<(SourcePartition, TopicId), Offset>;
+
+/// What there is to copy now: what a bounded run that starts later must reach at least.
+pub fn ends(source: &Cluster) -> Ends {
+    let mut ends = Ends::new();
+    for (topic, id, partitions) in source.topic_names() {
+        for partition in Partition::all(u32::try_from(partitions).unwrap_or(0)) {
+            let tp = TopicPartition { topic: topic.clone(), partition };
+            let Some(view) = source.partition_view(&tp) else { continue };
+            ends.insert((SourcePartition { topic: topic.clone(), partition }, id), view.high_watermark);
+        }
+    }
+    ends
+}
+
+impl Oracle {
+    /// A partition that is not copied up to its end, or whose copies readers of the target do not see.
+    pub fn short_of(&self, ends: &Ends, source: &Cluster, target: &Cluster) -> Option<String> {
+        ends.iter().find_map(|((place, id), end)| {
+            if source.topic_id(&place.topic) != Some(*id) {
+                return None;
+            }
+            let progress = self.standing.partitions.get(place);
+            let position = progress.map_or(0, |progress| progress.next);
+            let log = self.source.log(*id, place.partition)?;
+            let left = log.committed(log.lineage(), position.max(log.start), *end).records.len();
+            if 0 < left {
+                return Some(format!("{place} stands at {position}: {left} records below {end} are left"));
+            }
+            let progress = progress?;
+            let tp = TopicPartition { topic: progress.target_topic.clone(), partition: place.partition };
+            let shown = target.partition_view(&tp)?.last_stable_offset;
+            let settled = progress.target_end?;
+            (shown < settled).then(|| format!("readers of {tp} see {shown} of {settled}"))
+        })
     }
 }

@@ -27,7 +27,7 @@ mod shadow;
 mod violation;
 
 pub use history::{History, Recorded, Side};
-pub use lag::Lag;
+pub use lag::{Ends, Lag, ends};
 pub use ledger::{Halt, HaltReason};
 pub use pinned::pinned;
 pub use violation::{Invariant, Violation};

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Progress {
     pub source_id: TopicId,
+    pub target_topic: TopicName,
+    /// Behind the mirror's last record on the target.
+    pub target_end: Option<Offset>,
     pub lane: i32,
     pub start: Offset,
     pub next: Offset,
@@ -61,6 +64,8 @@ impl Standing {
         let Some(entry) = &advance.entry else { return };
         let progress = Progress {
             source_id: entry.source_id,
+            target_topic: entry.target_topic.clone(),
+            target_end: entry.target_end,
             lane: advance.lane.unwrap_or(-1),
             start: entry.start,
             next: entry.next,

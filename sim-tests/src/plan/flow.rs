@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct FlowPlan {
     pub instances: u8,
     pub lanes: u32,
+    /// Instances end by themselves once they have copied what there was when they started.
+    pub is_bounded: bool,
     /// Whether instances have instance ids.
     pub has_static_members: bool,
     /// Before a source topic's name on the target.
@@ -31,6 +33,7 @@ impl FlowPlan {
         FlowPlan {
             instances: 3,
             lanes: u32::try_from(random.between(2, 8)).unwrap_or(2),
+            is_bounded: random.chance(0.15),
             has_static_members: random.chance(0.5),
             target_prefix: if random.chance(0.3) { "copy.".to_owned() } else { String::new() },
             commit_interval_ms: random.log_uniform(50.0, 2_000.0) as u64,

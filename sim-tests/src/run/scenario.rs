@@ -1,7 +1,7 @@
 use super::clusters::{Administrator, side};
 use super::exits::{self, Circumstances};
 use super::{Findings, Planted, heal, setup};
-use crate::oracle::{Invariant, Oracle, Violation, pinned};
+use crate::oracle::{Ends, Invariant, Oracle, Violation, ends, pinned};
 use crate::plan::{Action, Cluster as Named, FaultClass, Plan, Urgency as Asked};
 use crate::workload::{self, Workload};
 use kafka_model::Millis;
@@ -23,6 +23,8 @@ struct Scene<'a> {
     oracle: Rc<RefCell<Oracle>>,
     administrator: Administrator,
     starts: BTreeMap<Slot, u32>,
+    /// What there was to copy when the slot's process started.
+    ends: BTreeMap<Slot, Ends>,
     told_to_stop: BTreeSet<Slot>,
     /// Exits that were looked at.
     judged: BTreeSet<(Slot, u32)>,
@@ -52,6 +54,7 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
         oracle,
         administrator,
         starts: BTreeMap::new(),
+        ends: BTreeMap::new(),
         told_to_stop: BTreeSet::new(),
         judged: BTreeSet::new(),
         is_all_settled: false,
@@ -120,6 +123,7 @@ impl Scene<'_> {
         let start = self.starts.entry(slot).or_default();
         *start += 1;
         self.told_to_stop.remove(&slot);
+        self.ends.insert(slot, self.handle.view(Side::Source, ends));
         let flow = setup::flow(self.plan, slot, *start);
         self.handle.start(slot, flow, setup::settings(self.plan, slot));
     }
@@ -130,13 +134,31 @@ impl Scene<'_> {
             if !self.judged.insert((*slot, *start)) {
                 continue;
             }
-            let circumstances = Circumstances {
-                was_told_to_stop: self.told_to_stop.contains(slot),
-                had_all_settled: self.is_all_settled,
-                may_be_unreachable: self.may_be_unreachable(),
-            };
-            let violation = exits::check(self.handle.now(), *slot, &exit, circumstances);
+            let violation = exits::check(self.handle.now(), *slot, &exit, &self.circumstances(*slot));
             violation.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
+        }
+    }
+
+    fn circumstances(&self, slot: Slot) -> Circumstances {
+        let oracle = self.oracle.borrow();
+        let short_of = self.ends.get(&slot).and_then(|ends| {
+            self.handle.view(Side::Source, |source| {
+                self.handle.view(Side::Target, |target| oracle.short_of(ends, source, target))
+            })
+        });
+        let has_gone = self.ends.get(&slot).is_some_and(|ends| {
+            let is_gone = |(place, id): &(kafka_types::SourcePartition, kafka_types::TopicId)| {
+                self.handle.view(Side::Source, |source| source.topic_id(&place.topic) != Some(*id))
+            };
+            ends.keys().any(is_gone)
+        });
+        Circumstances {
+            was_told_to_stop: self.told_to_stop.contains(&slot),
+            had_all_settled: self.is_all_settled,
+            may_be_unreachable: self.may_be_unreachable(),
+            is_bounded: self.plan.flow.is_bounded,
+            short_of,
+            has_halted: has_gone || oracle.halted().next().is_some(),
         }
     }
 

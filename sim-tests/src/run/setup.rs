@@ -4,8 +4,9 @@ use crate::oracle::FlowNames;
 use crate::plan::{FaultClass, FlowPlan, Plan, Profile};
 use kafka_model::ClusterConfig;
 use runtime_sim::{ClientFaults, InstanceSettings, NetworkFaults, Random, Rate, Setup, Slot, TraceMode};
+use std::sync::OnceLock;
 use std::time::Duration;
-use verbatim_core::config::{Flow, FlowName, Limits, Start};
+use verbatim_core::config::{Flow, FlowName, Limits, Start, Until};
 use verbatim_core::route::{Rename, TopicFilter};
 
 pub const FLOW: &str = "sim";
@@ -78,7 +79,7 @@ pub fn flow(plan: &Plan, slot: Slot, start: u32) -> Flow {
     Flow {
         name: FlowName::new(FLOW).expect("it is a flow name"),
         incarnation: format!("i{}-{start}", slot.0),
-        filter: TopicFilter::new(&[".*".to_owned()], &[]).expect("it is a pattern"),
+        filter: everything(),
         rename: Rename::new(&rename).expect("it is a rename rule"),
         refresh: milliseconds(plan.flow.refresh_ms),
         replication_factor: None,
@@ -87,8 +88,8 @@ pub fn flow(plan: &Plan, slot: Slot, start: u32) -> Flow {
         lanes: plan.flow.lanes,
         ledger_replication_factor: None,
         intake_bytes_max: plan.flow.intake_bytes_max,
-        until: None,
-        wait_open: milliseconds(60_000),
+        until: plan.flow.is_bounded.then_some(Until::End),
+        wait_open: milliseconds(20_000),
         limits: Limits { transaction_records_max: plan.flow.transaction_records_max, ..Limits::default() },
     }
 }
@@ -96,4 +97,10 @@ pub fn flow(plan: &Plan, slot: Slot, start: u32) -> Flow {
 pub fn settings(plan: &Plan, slot: Slot) -> InstanceSettings {
     let instance_id = plan.flow.has_static_members.then(|| format!("static-{}", slot.0));
     InstanceSettings { instance_id }
+}
+
+/// Compiled once: a pattern costs more than a second of virtual time.
+fn everything() -> TopicFilter {
+    static FILTER: OnceLock<TopicFilter> = OnceLock::new();
+    FILTER.get_or_init(|| TopicFilter::new(&[".*".to_owned()], &[]).expect("it is a pattern")).clone()
 }
