@@ -29,8 +29,7 @@ impl Oracle {
                     continue;
                 }
                 let pinned = self.standing.topics.get(topic).and_then(|it| it.starts.get(partition.index()));
-                let start = pinned.copied().unwrap_or(0).max(view.log_start_offset.min(0));
-                let position = progress.map_or(start, |progress| progress.next);
+                let position = progress.map_or(pinned.copied().unwrap_or(0), |progress| progress.next);
                 let records = self.source.log(id, partition).map_or(0, |log| {
                     log.committed(log.lineage(), position, view.last_stable_offset).records.len()
                 });

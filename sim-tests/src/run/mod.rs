@@ -3,6 +3,7 @@
 mod clusters;
 mod exits;
 mod heal;
+mod log;
 mod scenario;
 mod setup;
 
@@ -53,6 +54,13 @@ pub fn run(plan: &Plan, planted: &Planted, trace: TraceMode) -> Run {
     let mut setup = setup::setup(plan, trace);
     setup.client_mutants = planted.client;
     setup.sim_mutants = planted.simulator;
-    let (findings, record) = simulate(plan.seed, setup, async |handle| scenario(handle, plan, planted).await);
+    let ((findings, logged), mut record) = simulate(plan.seed, setup, async |handle| {
+        let _listening = (trace == TraceMode::Text).then(|| log::listen(&handle));
+        let findings = scenario(handle, plan, planted).await;
+        (findings, log::take())
+    });
+    if trace == TraceMode::Text {
+        record.lines = log::merge(record.lines, logged);
+    }
     Run { seed: plan.seed, profile: plan.profile.name(), findings, record }
 }

@@ -205,12 +205,12 @@ impl Scene<'_> {
         }
         let healed_after = self.handle.now() - began;
         self.is_all_settled = true;
-        self.end(began).await;
+        self.end().await;
         Some(healed_after)
     }
 
     /// Everything is settled: instances end, and the last questions are asked.
-    async fn end(&mut self, began: Millis) {
+    async fn end(&mut self) {
         let slots: Vec<Slot> = self.starts.keys().copied().collect();
         for slot in &slots {
             self.told_to_stop.insert(*slot);
@@ -230,7 +230,8 @@ impl Scene<'_> {
         let is_held = |scene: &Scene<'_>| {
             !scene.handle.view(Side::Target, |it| pinned(&names, scene.handle.now(), it)).is_empty()
         };
-        while is_held(self) && self.handle.now() < began + self.plan.heal_ms.max(PINNED_MS) {
+        let deadline = self.handle.now() + PINNED_MS;
+        while is_held(self) && self.handle.now() < deadline {
             self.handle.sleep(LOOK_EVERY_MS).await;
         }
         let now = self.handle.now();

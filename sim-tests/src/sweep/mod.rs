@@ -2,10 +2,12 @@
 
 mod pool;
 mod settings;
+mod shrink;
 mod summary;
 
 pub use pool::{Ended, Pool};
 pub use settings::Settings;
+pub use shrink::shrink;
 pub use summary::{Failure, Summary};
 
 use crate::plan::{Plan, generate};
