@@ -97,11 +97,7 @@ impl Scene<'_> {
 
     fn act_on_instance(&mut self, action: &Action) {
         match action {
-            Action::Start { slot } => {
-                if !self.handle.is_running(*slot) {
-                    self.start(*slot);
-                }
-            }
+            Action::Start { slot } => self.start_if_gone(*slot),
             Action::Crash { slot } => self.handle.crash(*slot),
             Action::CrashAt { slot, moment } => self.handle.crash_at(*slot, *moment),
             Action::Pause { slot } => self.handle.pause(*slot),
@@ -114,7 +110,34 @@ impl Scene<'_> {
                 };
                 self.handle.stop(*slot, urgency);
             }
-            _ => {}
+            // An administrator's.
+            Action::CrashBroker { .. }
+            | Action::RestartBroker { .. }
+            | Action::MoveLeader { .. }
+            | Action::MoveTransactionCoordinator { .. }
+            | Action::MoveGroupCoordinator { .. }
+            | Action::StallReplica { .. }
+            | Action::UncleanElection { .. }
+            | Action::DeleteRecords { .. }
+            | Action::Compact { .. }
+            | Action::CreateTopic { .. }
+            | Action::GrowTopic { .. }
+            | Action::DeleteTopic { .. }
+            | Action::RecreateTopic { .. }
+            | Action::FillDisk { .. }
+            | Action::Throttle { .. }
+            | Action::ExpireMember { .. }
+            | Action::DeleteGroup
+            | Action::CommitForeignOffsets
+            | Action::ExpireTransactionalId { .. }
+            | Action::ExpireProducers { .. }
+            | Action::DelayMarkers { .. } => {}
+        }
+    }
+
+    fn start_if_gone(&mut self, slot: Slot) {
+        if !self.handle.is_running(slot) {
+            self.start(slot);
         }
     }
 
@@ -199,9 +222,8 @@ impl Scene<'_> {
                 return None;
             }
             // An instance that gave up while the clusters were away is started again, as its operator would.
-            let gone = |slot: &&Slot| !self.handle.is_running(**slot);
-            let slots: Vec<Slot> = self.starts.keys().filter(gone).copied().collect();
-            slots.into_iter().for_each(|slot| self.start(slot));
+            let slots: Vec<Slot> = self.starts.keys().copied().collect();
+            slots.into_iter().for_each(|slot| self.start_if_gone(slot));
         }
         let healed_after = self.handle.now() - began;
         self.is_all_settled = true;

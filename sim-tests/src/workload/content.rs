@@ -89,7 +89,7 @@ fn headers(random: &mut Random) -> Vec<Header> {
     let count = if random.chance(0.3) { random.below(4) } else { 0 };
     (0..count)
         .map(|_| Header {
-            name: Bytes::from_static(*random.one_of::<&[u8]>(&NAMES)),
+            name: Bytes::from_static(random.one_of::<&[u8]>(&NAMES)),
             value: random.one_of(&VALUES).map(Bytes::from_static),
         })
         .collect()
