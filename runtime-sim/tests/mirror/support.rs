@@ -90,7 +90,9 @@ async fn producer_id(handle: &Handle) -> (i64, i16) {
     };
     loop {
         match ask(handle, BrokerId(1), request.clone()).await {
-            Some(Response::InitProducerId(response)) => return (response.producer_id, response.producer_epoch),
+            Some(Response::InitProducerId(response)) => {
+                return (response.producer_id, response.producer_epoch);
+            }
             _ => handle.sleep(100).await,
         }
     }
@@ -116,16 +118,15 @@ async fn store(handle: &Handle, place: &TopicPartition, batch: RecordBatch) {
 /// The committed values of a partition.
 pub fn values(handle: &Handle, side: Side, partition: i32) -> Vec<Option<Bytes>> {
     let place = TopicPartition::new(TOPIC, partition);
-    handle.view(side, |cluster| {
-        cluster.committed(&place, 0).into_iter().map(|it| it.record.value).collect()
-    })
+    handle.view(side, |cluster| cluster.committed(&place, 0).into_iter().map(|it| it.record.value).collect())
 }
 
 /// Whether the target holds all that the source does; in each partition it must hold a beginning of it.
 #[track_caller]
 pub fn is_all_copied(handle: &Handle, partitions: i32) -> bool {
     (0..partitions).all(|partition| {
-        let (wanted, found) = (values(handle, Side::Source, partition), values(handle, Side::Target, partition));
+        let (wanted, found) =
+            (values(handle, Side::Source, partition), values(handle, Side::Target, partition));
         let beginning = wanted.get(..found.len());
         assert_eq!(Some(&*found), beginning, "partition {partition} at {} ms", handle.now());
         wanted.len() == found.len()
