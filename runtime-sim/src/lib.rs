@@ -33,6 +33,8 @@ mod slots;
 mod trace;
 #[cfg(madsim)]
 mod universe;
+#[cfg(madsim)]
+mod world;
 
 pub use client::{ClientFaults, ClientMutants};
 pub use counters::{Counters, Fault};
@@ -50,3 +52,5 @@ pub use slots::Slot;
 pub use trace::TraceMode;
 #[cfg(madsim)]
 pub use universe::Watcher;
+#[cfg(madsim)]
+pub use world::SimWorld;

@@ -38,6 +38,10 @@ pub(crate) struct Process {
     pub(crate) start: u32,
     pub(crate) node: Option<NodeId>,
     pub(crate) is_paused: bool,
+    /// A lane of it has a transaction open, as far as it was looked at.
+    pub(crate) is_in_transaction: bool,
+    /// For a mutant: it crashes once it has none.
+    pub(crate) crashes_when_idle: bool,
     /// What it was told and has not heard yet.
     pub(crate) told_to_stop: Option<Urgency>,
     pub(crate) waker: Option<Waker>,
@@ -56,8 +60,15 @@ impl Slots {
         state.exit = None;
         state.report = None;
         state.times_started += 1;
-        state.process =
-            Some(Process { start, node: None, is_paused: false, told_to_stop: None, waker: None });
+        state.process = Some(Process {
+            start,
+            node: None,
+            is_paused: false,
+            is_in_transaction: false,
+            crashes_when_idle: false,
+            told_to_stop: None,
+            waker: None,
+        });
         start
     }
 

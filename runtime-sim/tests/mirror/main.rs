@@ -1,0 +1,5 @@
+//! The mirror in the simulated world.
+#![cfg(madsim)]
+
+mod runs;
+mod support;
