@@ -52,7 +52,6 @@ pub struct Log {
     pub start: Offset,
     /// Offsets whose records compaction took away.
     compacted: BTreeSet<Offset>,
-    pub is_deleted: bool,
     /// What readers could see before an election that may take away what is committed.
     readable_below: Offset,
 }
@@ -68,7 +67,8 @@ impl Log {
             LogEvent::StartMoved { to } => self.start = self.start.max(*to),
             // Only the cluster itself knows what is left: see `keep_only`.
             LogEvent::Compacted => {}
-            LogEvent::Deleted => self.is_deleted = true,
+            // Of the whole topic, not of one partition.
+            LogEvent::Deleted => {}
         }
     }
 

@@ -10,6 +10,7 @@ pub struct Shadow {
     names: BTreeMap<TopicId, TopicName>,
     /// The topic ids that a name has had, the present one last.
     ids: BTreeMap<TopicName, Vec<TopicId>>,
+    deleted: BTreeSet<TopicId>,
 }
 
 /// Events of one call, by partition.
@@ -24,6 +25,9 @@ impl Shadow {
         for (place, events) in events {
             let log = self.logs.entry(*place).or_default();
             events.iter().for_each(|event| log.apply(event));
+            if events.contains(&LogEvent::Deleted) {
+                self.deleted.insert(place.0);
+            }
             if events.contains(&LogEvent::Compacted)
                 && let Some(topic) = self.names.get(&place.0)
             {
@@ -51,6 +55,10 @@ impl Shadow {
 
     pub fn id(&self, topic: &TopicName) -> Option<TopicId> {
         self.ids.get(topic)?.last().copied()
+    }
+
+    pub fn is_deleted(&self, id: TopicId) -> bool {
+        self.deleted.contains(&id)
     }
 
     pub fn name(&self, id: TopicId) -> Option<&TopicName> {

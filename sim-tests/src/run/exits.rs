@@ -15,6 +15,8 @@ pub struct Circumstances {
     pub is_bounded: bool,
     /// What a bounded run had to reach and did not.
     pub short_of: Option<String>,
+    /// A broker told somebody that another member has its instance id.
+    pub was_fenced_by_instance: bool,
     /// Partitions that stand halted, or whose topic is gone, besides which a bounded run is at its end.
     pub has_halted: bool,
 }
@@ -35,8 +37,10 @@ pub fn check(now: i64, slot: Slot, exit: &Exit, circumstances: &Circumstances) -
         Exit::Unsettled(_) if is_bounded => was_told_to_stop,
         Exit::Unsettled(_) => was_told_to_stop && !circumstances.had_all_settled,
         Exit::Unreachable(..) => circumstances.may_be_unreachable && !circumstances.had_all_settled,
-        // A ledger that nobody touched, clients that nobody denied anything, one process a slot.
-        Exit::NotAuthorized(..) | Exit::Configuration(_) | Exit::Replaced(_) | Exit::Internal(_) => false,
+        // A ledger that nobody touched, clients that nobody denied anything.
+        Exit::NotAuthorized(..) | Exit::Configuration(_) | Exit::Internal(_) => false,
+        // A late request of the process itself may have done it: what the broker said is all it can know.
+        Exit::Replaced(_) => circumstances.was_fenced_by_instance,
     };
     let told = if was_told_to_stop { "told to stop" } else { "not told to stop" };
     let text = || format!("instance {}, {told}, ended with {exit:?}{why}", slot.0);

@@ -5,6 +5,7 @@ use crate::oracle::{Ends, Invariant, Oracle, Violation, ends, pinned};
 use crate::plan::{Action, Cluster as Named, FaultClass, Plan, Urgency as Asked};
 use crate::workload::{self, Workload};
 use kafka_model::Millis;
+use kafka_types::ErrorCode;
 use runtime_sim::{Handle, Slot};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,6 +182,13 @@ impl Scene<'_> {
             may_be_unreachable: self.may_be_unreachable(),
             is_bounded: self.plan.flow.is_bounded,
             short_of,
+            was_fenced_by_instance: 0 < self
+                .handle
+                .counters()
+                .errors
+                .get(&(Side::Target, ErrorCode::FencedInstanceId))
+                .copied()
+                .unwrap_or(0),
             has_halted: has_gone || oracle.halted().next().is_some(),
         }
     }

@@ -66,7 +66,8 @@ fn is_true(case: &Case<'_>, entry: &Entry, halt: &Halt, source: &Log, target: &L
             demand(is_cut, "the source was never cut back below it".to_owned())
         }
         HaltReason::Recreated | HaltReason::Deleted => {
-            demand(source.is_deleted || target.is_deleted, "both topics are the ones they were".to_owned())
+            let is_gone = case.source.is_deleted(entry.source_id) || case.target.is_deleted(entry.target_id);
+            demand(is_gone, "both topics are the ones they were".to_owned())
         }
         HaltReason::Oversized => {
             let size = held.map_or(0, |held| held.content.size_alone());
