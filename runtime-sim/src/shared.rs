@@ -107,6 +107,12 @@ impl Shared {
         });
     }
 
+    /// The trace's lines, unless the panic was in the middle of an act of the universe.
+    pub(crate) fn lines_on_panic(&self) -> Vec<String> {
+        let universe = self.0.universe.try_borrow();
+        universe.map(|universe| universe.trace.clone().into_lines()).unwrap_or_default()
+    }
+
     pub(crate) fn close(&self) -> Record {
         let universe = self.0.universe.borrow();
         Record {

@@ -97,10 +97,18 @@ fn run<T>(seed: u64, mut setup: Setup, scenario: impl AsyncFnOnce(Handle) -> T) 
     }
     let runtime = Runtime::with_seed_and_config(seed, madsim::Config::default());
     let shared = Shared::new(seed, Universe::new(seed, &setup), setup);
-    let value = runtime.block_on(async {
-        clock::start(&shared);
-        scenario(Handle::new(&shared)).await
+    let run = std::panic::AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            clock::start(&shared);
+            scenario(Handle::new(&shared)).await
+        })
     });
-    let record = shared.close();
-    (value, record)
+    match std::panic::catch_unwind(run) {
+        Ok(value) => (value, shared.close()),
+        Err(panic) => {
+            // What led there is what a failed run is looked at for.
+            shared.lines_on_panic().iter().for_each(|line| eprintln!("{line}"));
+            std::panic::resume_unwind(panic);
+        }
+    }
 }

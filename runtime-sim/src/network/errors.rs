@@ -52,7 +52,8 @@ pub(super) fn of(request: &Request) -> (&'static [ErrorCode], &'static [ErrorCod
             &[E::NotLeaderOrFollower, E::FencedLeaderEpoch, E::UnknownLeaderEpoch, E::KafkaStorageError],
             &[],
         ),
-        Request::Metadata(_) => (&[E::LeaderNotAvailable, E::UnknownTopicOrPartition], &[]),
+        // The brokers of the cluster are told all the same: only topics have errors.
+        Request::Metadata(_) => (&[], &[E::LeaderNotAvailable, E::UnknownTopicOrPartition]),
         Request::FindCoordinator(_) => (&[E::CoordinatorNotAvailable, E::CoordinatorLoadInProgress], &[]),
         Request::InitProducerId(_) => (
             &[

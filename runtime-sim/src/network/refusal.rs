@@ -100,7 +100,6 @@ fn codes_mut(response: &mut Response, mut set: impl FnMut(&mut ErrorCode)) {
 fn blank(request: &Request) -> Response {
     let none = ErrorCode::None;
     match request {
-        Request::Metadata(it) => Response::Metadata(blank_metadata(it)),
         Request::CreateTopics(it) => {
             let created = |topic: &api::create_topics::NewTopic| api::create_topics::CreatedTopic {
                 name: topic.name.clone(),
@@ -192,7 +191,8 @@ fn blank(request: &Request) -> Response {
             let partitions = it.partitions.iter().map(described).collect();
             Response::DescribeProducers(api::describe_producers::DescribeProducersResponse { partitions })
         }
-        Request::DescribeTransactions(_)
+        Request::Metadata(_)
+        | Request::DescribeTransactions(_)
         | Request::ApiVersions(_)
         | Request::DeleteTopics(_)
         | Request::IncrementalAlterConfigs(_)
@@ -204,25 +204,6 @@ fn blank(request: &Request) -> Response {
         | Request::DescribeGroups(_)
         | Request::ListGroups(_)
         | Request::DeleteGroups(_) => unreachable!("it is never refused unseen"),
-    }
-}
-
-fn blank_metadata(request: &api::metadata::MetadataRequest) -> api::metadata::MetadataResponse {
-    let names = match &request.topics {
-        api::metadata::MetadataTopics::Named(names) => names.clone(),
-        api::metadata::MetadataTopics::All | api::metadata::MetadataTopics::Ids(_) => Vec::new(),
-    };
-    let topic = |name| api::metadata::MetadataTopic {
-        error_code: ErrorCode::None,
-        name: Some(name),
-        topic_id: None,
-        partitions: Vec::new(),
-    };
-    api::metadata::MetadataResponse {
-        cluster_id: String::new(),
-        controller: None,
-        brokers: Vec::new(),
-        topics: names.into_iter().map(topic).collect(),
     }
 }
 

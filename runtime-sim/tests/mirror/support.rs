@@ -139,7 +139,9 @@ pub async fn await_all_copied(handle: &Handle, partitions: i32, limit: Millis) {
     while !is_all_copied(handle, partitions) {
         assert!(
             handle.now() < until,
-            "stuck: {:?}",
+            "stuck: exits {:?}, lanes {:?}, copied {:?}",
+            (0..3).map(|it| handle.exit(Slot(it))).collect::<Vec<_>>(),
+            (0..3).map(|it| handle.reports(Slot(it)).map(|it| it.lanes_owned)).collect::<Vec<_>>(),
             (0..partitions)
                 .map(|it| (values(handle, Side::Source, it).len(), values(handle, Side::Target, it).len()))
                 .collect::<Vec<_>>()
