@@ -1,6 +1,7 @@
 //! Without its cfg madsim is a thin layer over tokio, and nothing here would be simulated.
 
 #[test]
+#[allow(clippy::assertions_on_constants)]
 fn the_simulation_is_compiled_in() {
     assert!(
         cfg!(madsim),

@@ -10,7 +10,6 @@ pub(super) enum Code {
     /// `ERR__FENCED`: another producer has the transactional id, or the transaction timed out.
     Fenced,
     TimedOut,
-    Transport,
     MessageTimedOut,
     PurgedFromQueue,
     PurgedInFlight,

@@ -31,10 +31,6 @@ impl Follower {
         Follower { place, fetcher, asking: None, is_reading: false, may_begin_at: 0 }
     }
 
-    pub(super) fn close(&self, io: &mut Io) {
-        self.fetcher.close(io);
-    }
-
     /// A failure that does not mend itself begins reading anew, from the beginning: records may be reported
     /// again, in order, but none is left out.
     pub(super) fn advance(&mut self, io: &mut Io) -> Option<Event> {

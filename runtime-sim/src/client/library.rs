@@ -45,10 +45,6 @@ impl Library {
         self
     }
 
-    pub(super) fn side(&self) -> Side {
-        self.place.side
-    }
-
     /// Keeps metadata and coordinator fresh. To be called whenever the client is looked at.
     pub(super) fn advance(&mut self, io: &mut Io) {
         let mut metadata = std::mem::take(&mut self.metadata);

@@ -3,6 +3,7 @@
 //! Once sent, a request belongs to the network and to the broker: a client that dies or gives up cancels
 //! nothing. So a request may be applied and never acknowledged, and one of a dead client may arrive late.
 
+mod blank;
 mod connection;
 mod errors;
 mod faults;

@@ -1,5 +1,8 @@
 //! The mirror in the simulated world.
 #![cfg(madsim)]
 
+mod determinism;
 mod runs;
+mod storm;
+mod storms;
 mod support;

@@ -81,6 +81,19 @@ pub async fn produce(handle: &Handle, count: u32, every: Millis) {
     }
 }
 
+/// Many records at once in each partition, so that one transaction takes several requests.
+pub async fn burst(handle: &Handle, partitions: i32, records: u32) {
+    let (id, epoch) = producer_id(handle).await;
+    for partition in 0..partitions {
+        let record = |number| {
+            let value = Bytes::from(format!("burst {number} at {}", handle.now()));
+            Record::new(5_000 + i64::from(number), None, Some(value))
+        };
+        let batch = RecordBatch::new((0..records).map(record).collect()).from_producer(id, epoch, 0);
+        store(handle, &TopicPartition::new(TOPIC, partition), batch).await;
+    }
+}
+
 async fn producer_id(handle: &Handle) -> (i64, i16) {
     let request = InitProducerIdRequest {
         transactional_id: None,

@@ -35,6 +35,7 @@ pub(super) enum Question {
 }
 
 /// What a worker is at.
+#[allow(clippy::large_enum_variant)] // There are four of them.
 enum Work {
     /// One request, sent again until it is answered or time is over.
     Asking {
@@ -101,10 +102,6 @@ impl Admin {
         worker.questions.push_back((ask, question));
     }
 
-    pub(super) fn close(&self, io: &mut Io) {
-        self.library.close(io);
-    }
-
     pub(super) fn advance(&mut self, io: &mut Io) {
         self.library.advance(io);
         for worker in [&mut self.describe, &mut self.rest] {
@@ -161,6 +158,7 @@ fn begin(io: &mut Io, library: &mut Library, question: Question) -> Work {
 }
 
 /// The answer, or the work as it now stands.
+#[allow(clippy::result_large_err)] // Not an error: the work that is left.
 fn go_on(io: &mut Io, library: &mut Library, side: Side, ask: Ask, work: Work) -> Result<Event, Work> {
     match work {
         Work::Asking { question, request, pending, may_ask_at, until } => {
@@ -220,7 +218,7 @@ fn go_on(io: &mut Io, library: &mut Library, side: Side, ask: Ask, work: Work) -
     }
 }
 
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, clippy::result_large_err)]
 fn asking(
     io: &mut Io,
     library: &mut Library,
@@ -255,6 +253,7 @@ fn asking(
     Err(Work::Asking { question, request, pending, may_ask_at, until })
 }
 
+#[allow(clippy::result_large_err)]
 fn answered(
     io: &mut Io,
     library: &mut Library,

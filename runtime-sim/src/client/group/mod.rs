@@ -402,21 +402,11 @@ impl Group {
 
     fn heartbeat(&mut self, io: &mut Io) {
         let Some(membership) = &mut self.membership else { return };
-        if let Some(pending) = membership.heartbeat {
-            if let Some(answer) = io.wire.take(pending) {
-                membership.heartbeat = None;
-                match answer {
-                    Ok(Response::Heartbeat(response)) => {
-                        if matches!(response.error_code, ErrorCode::None | ErrorCode::RebalanceInProgress) {
-                            membership.last_heard_at = io.now;
-                        }
-                        if response.error_code.is_error() && matches!(membership.stage, Stage::Member) {
-                            self.heartbeat_failed(io, response.error_code);
-                        }
-                    }
-                    Ok(_) | Err(_) => membership.library.coordinator_moved(),
-                }
-            }
+        if let Some(pending) = membership.heartbeat
+            && let Some(answer) = io.wire.take(pending)
+        {
+            membership.heartbeat = None;
+            self.heartbeat_answered(io, answer);
         }
         let Some(membership) = &mut self.membership else { return };
         if !matches!(membership.stage, Stage::Member) || membership.generation < 0 {
@@ -442,6 +432,21 @@ impl Group {
         };
         membership.next_heartbeat_at = io.now + HEARTBEAT_MS;
         membership.heartbeat = Some(membership.library.send_within(io, coordinator, request, SESSION_MS));
+    }
+
+    fn heartbeat_answered(&mut self, io: &mut Io, answer: Answer) {
+        let Some(membership) = &mut self.membership else { return };
+        let Ok(Response::Heartbeat(response)) = answer else {
+            membership.library.coordinator_moved();
+            return;
+        };
+        let error = response.error_code;
+        if matches!(error, ErrorCode::None | ErrorCode::RebalanceInProgress) {
+            membership.last_heard_at = io.now;
+        }
+        if error.is_error() && matches!(membership.stage, Stage::Member) {
+            self.heartbeat_failed(io, error);
+        }
     }
 
     fn heartbeat_failed(&mut self, io: &mut Io, error: ErrorCode) {

@@ -22,6 +22,7 @@ const LOOK_MAX_MS: Millis = 20_000;
 
 type Answers = BTreeMap<TargetPartition, Result<TargetState, Failure>>;
 
+#[allow(clippy::large_enum_variant)] // There is one at a time.
 enum Stage {
     Ends { starts: Offsets, found_starts: Option<Found>, ends: Offsets, found_ends: Option<Found> },
     Strays { searched: BTreeMap<TargetPartition, TargetOffset>, until: Millis },

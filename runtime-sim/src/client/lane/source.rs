@@ -88,9 +88,11 @@ impl Source {
             } else if let Some((attempt, command)) = self.commands.pop_front() {
                 self.obey(io, store, out, attempt, command);
                 self.fetcher.advance(io);
-            } else if self.credit <= 0 || self.partitions.is_empty() || !self.fetcher.has_queued() {
-                return;
-            } else if !io.is_due(self.may_read_at) {
+            } else if self.credit <= 0
+                || self.partitions.is_empty()
+                || !self.fetcher.has_queued()
+                || !io.is_due(self.may_read_at)
+            {
                 return;
             } else {
                 if io.random.happens(io.faults.slow_step) {

@@ -99,11 +99,11 @@ impl Producer {
         let partitions: Vec<TopicPartition> =
             self.queues.iter().filter(|(_, queue)| in_flight(queue)).map(|it| it.0.clone()).collect();
         for partition in partitions {
-            loop {
-                let Some(queue) = self.queues.get_mut(&partition) else { break };
-                let Some(first) = queue.in_flight.front() else { break };
-                let Some(answer) = io.wire.take(first.pending) else { break };
-                let Some(InFlight { broker, batch, .. }) = queue.in_flight.pop_front() else { break };
+            while let Some(queue) = self.queues.get_mut(&partition)
+                && let Some(first) = queue.in_flight.front()
+                && let Some(answer) = io.wire.take(first.pending)
+                && let Some(InFlight { broker, batch, .. }) = queue.in_flight.pop_front()
+            {
                 self.landed(broker);
                 self.produced(io, &partition, batch, answer);
                 io.look_again = true;
