@@ -79,6 +79,8 @@ pub struct Oracle {
     denied: Vec<TopicName>,
     violations: Vec<Violation>,
     pub settlements: u64,
+    /// Transactions of the mirror that were aborted with some of their records stored, and others not.
+    pub partial_sends: u64,
 }
 
 impl Oracle {
@@ -93,6 +95,7 @@ impl Oracle {
             denied: Vec::new(),
             violations: Vec::new(),
             settlements: 0,
+            partial_sends: 0,
         }
     }
 
@@ -158,7 +161,11 @@ impl Oracle {
     fn decided(&mut self, decision: &kafka_model::transaction::Decision) {
         let settlement = Settlement::take(&mut self.target, decision, &self.flow.ledger);
         let is_ours = decision.transactional_id.as_str().starts_with(&self.flow.transactional_id_prefix);
-        if decision.result != TransactionResult::Commit || !is_ours {
+        if !is_ours {
+            return;
+        }
+        if decision.result == TransactionResult::Abort {
+            self.partial_sends += u64::from(0 < settlement.stored && settlement.ledger.is_empty());
             return;
         }
         self.settlements += 1;

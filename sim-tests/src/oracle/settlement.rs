@@ -41,6 +41,8 @@ pub struct Settlement {
     pub transactional_id: String,
     pub copies: BTreeMap<TargetPartition, Copies>,
     pub ledger: Vec<Noted>,
+    /// Records that the transaction had stored, however it ended.
+    pub stored: usize,
 }
 
 impl Settlement {
@@ -51,11 +53,13 @@ impl Settlement {
             transactional_id: decision.transactional_id.to_string(),
             copies: BTreeMap::new(),
             ledger: Vec::new(),
+            stored: 0,
         };
         for tp in decision.markers.keys() {
             let Some(id) = shadow.id(&tp.topic) else { continue };
             let log = shadow.log_mut(id, tp.partition);
             let ended = log.end_transaction(decision.producer_id, decision.result, None);
+            settlement.stored += ended.len();
             let decided = ended.into_iter().filter(|offset| is_committed(log, *offset));
             if tp.topic.as_str() == ledger_topic {
                 let noted = decided.filter_map(|offset| note(log, tp, offset));

@@ -89,6 +89,7 @@ impl Draft<'_> {
             | FaultClass::ResponseLost
             | FaultClass::SlowMessages
             | FaultClass::ErrorAnswers
+            | FaultClass::SlowSteps
             | FaultClass::PartialSend => {}
         }
     }

@@ -17,6 +17,9 @@ pub struct FlowPlan {
     pub refresh_ms: u64,
     pub transaction_records_max: u64,
     pub intake_bytes_max: u64,
+    /// Of the client library: records in one batch that is produced, and that is handed to the mirror.
+    pub batch_records_max: u32,
+    pub fetch_records_max: u32,
     /// Of both clusters: so long after an append followers have it.
     pub replication_delay_ms: i64,
     pub marker_delay_ms: i64,
@@ -40,6 +43,8 @@ impl FlowPlan {
             refresh_ms: random.log_uniform(1_000.0, 15_000.0) as u64,
             transaction_records_max: random.log_uniform(5.0, 100_000.0) as u64,
             intake_bytes_max: random.log_uniform(64_000.0, 16_000_000.0) as u64,
+            batch_records_max: random.log_uniform(1.0, 1_000.0) as u32,
+            fetch_records_max: random.log_uniform(1.0, 1_000.0) as u32,
             replication_delay_ms: if random.chance(0.7) { random.between(1, 20) } else { 0 },
             marker_delay_ms: if random.chance(0.7) { random.log_uniform(1.0, 200.0) as i64 } else { 0 },
             failover_ms: random.between(0, 3_000),

@@ -67,6 +67,8 @@ fault_classes! {
     SlowMessages = 'S' from 0.000_5 to 0.05,
     /// A broker answers with an error that it may answer with.
     ErrorAnswers = 'E' from 0.000_2 to 0.02,
+    /// A step of a process takes up to seconds.
+    SlowSteps = 'W' from 0.000_1 to 0.01,
     /// Only a part of what a client sends at once arrives.
     PartialSend = 'P' from 0.001 to 0.1,
 }

@@ -1,7 +1,7 @@
 //! After the faults: everything works again, and the mirror must catch up.
 
 use super::clusters::{Administrator, partitions, side};
-use super::setup::BROKERS;
+use super::setup::{self, BROKERS};
 use crate::oracle::{Invariant, Violation};
 use crate::plan::{Cluster as Named, Plan};
 use kafka_model::BrokerId;
@@ -11,6 +11,7 @@ use verbatim_core::failure::Side;
 /// Ends every fault that lasts, and sees that every instance runs.
 pub fn heal(handle: &Handle, administrator: &Administrator, plan: &Plan, start: &mut impl FnMut(Slot)) {
     handle.set_network(NetworkFaults::default());
+    handle.set_client_faults(setup::client_without_faults(plan));
     for cluster in [Named::Source, Named::Target] {
         for broker in (1..=i32::from(BROKERS)).map(BrokerId) {
             administrator.on(cluster, |it, now| it.fill_disk(now, broker, false));

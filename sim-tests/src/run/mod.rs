@@ -33,6 +33,7 @@ pub struct Findings {
     pub healed_after_ms: Option<Millis>,
     pub settlements: u64,
     pub records_settled: u64,
+    pub partial_sends: u64,
     pub halted: usize,
 }
 

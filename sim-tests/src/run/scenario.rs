@@ -280,6 +280,7 @@ impl Scene<'_> {
             healed_after_ms,
             settlements: oracle.settlements,
             records_settled: oracle.records_settled(),
+            partial_sends: oracle.partial_sends,
             halted: oracle.halted().count(),
         }
     }

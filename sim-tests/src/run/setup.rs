@@ -3,7 +3,7 @@
 use crate::oracle::FlowNames;
 use crate::plan::{FaultClass, FlowPlan, Plan, Profile};
 use kafka_model::ClusterConfig;
-use runtime_sim::{ClientFaults, InstanceSettings, NetworkFaults, Random, Rate, Setup, Slot, TraceMode};
+use runtime_sim::{ClientFaults, InstanceSettings, NetworkFaults, Rate, Setup, Slot, TraceMode};
 use std::sync::OnceLock;
 use std::time::Duration;
 use verbatim_core::config::{Flow, FlowName, Limits, Start, Until};
@@ -63,13 +63,17 @@ pub fn network(profile: &Profile) -> NetworkFaults {
 }
 
 fn client(plan: &Plan) -> ClientFaults {
-    let mut random = Random::of(plan.seed, "client");
-    let small = plan.profile.rate(FaultClass::PartialSend).is_some();
     ClientFaults {
-        batch_records_max: if small { 1 + random.below(5) as u32 } else { 10_000 },
-        fetch_records_max: 1 + random.below(500) as u32,
+        batch_records_max: plan.flow.batch_records_max,
+        fetch_records_max: plan.flow.fetch_records_max,
+        slow_step: Rate((plan.profile.probability(FaultClass::SlowSteps) * 1e6) as u32),
         ..ClientFaults::default()
     }
+}
+
+/// What is left of a client's habits when faults are over.
+pub fn client_without_faults(plan: &Plan) -> ClientFaults {
+    ClientFaults { slow_step: Rate::NEVER, ..client(plan) }
 }
 
 /// The flow as one process of a slot runs it. No two processes have one incarnation.

@@ -24,6 +24,7 @@ pub struct Summary {
     pub settlements: u64,
     pub records: u64,
     pub halted: u64,
+    pub partial_sends: u64,
     pub slowest_heal_ms: i64,
     pub counters: Counters,
     pub failures: Vec<Failure>,
@@ -47,6 +48,7 @@ impl Summary {
         self.settlements += run.findings.settlements;
         self.records += run.findings.records_settled;
         self.halted += run.findings.halted as u64;
+        self.partial_sends += run.findings.partial_sends;
         self.slowest_heal_ms = self.slowest_heal_ms.max(run.findings.healed_after_ms.unwrap_or(0));
         self.counters.add(&run.record.counters);
         if let Some(violation) = run.first_violation() {
@@ -94,7 +96,7 @@ impl Summary {
             c.fencings,
             c.unknown_commits,
             c.unknown_commits_applied,
-            c.partial_sends,
+            self.partial_sends,
             c.aborts,
             self.settlements,
             self.records,
@@ -129,7 +131,7 @@ impl Summary {
             ("rebalances", c.rebalances, 1_000),
             ("fencings", c.fencings, 200),
             ("commits of unknown outcome", c.unknown_commits, 200),
-            ("partial sends", c.partial_sends, 200),
+            ("partial sends", self.partial_sends, 200),
         ]
         .into_iter()
         .filter(|(_, seen, least)| seen < least)
