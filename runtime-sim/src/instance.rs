@@ -27,7 +27,7 @@ pub(crate) fn now_of(now: Millis, wall_skew_ms: Millis) -> Now {
 }
 
 pub(crate) fn start(shared: &Shared, slot: Slot, flow: Flow, settings: InstanceSettings) {
-    let start = shared.slots(|slots| slots.begin(slot));
+    let (start, is_first) = shared.slots(|slots| (slots.begin(slot), slots.of(slot).times_started == 1));
     let (mutants, faults, brokers) = shared.setup(|setup| {
         let brokers = (1..=i32::from(setup.brokers)).map(BrokerId).collect();
         (setup.client_mutants, setup.client.clone(), brokers)
@@ -35,6 +35,7 @@ pub(crate) fn start(shared: &Shared, slot: Slot, flow: Flow, settings: InstanceS
     shared.act(|universe| {
         universe.open_inbox(start);
         universe.counters.starts += 1;
+        universe.counters.restarts += u64::from(!is_first);
         let now = universe.now();
         universe.trace.note(now, "starts", &slot, &(start, &settings.instance_id));
     });
@@ -88,6 +89,7 @@ pub(crate) fn crash_now(shared: &Shared, slot: Slot) {
     let Some(process) = shared.slots(|slots| slots.of(slot).process.take()) else { return };
     shared.act(|universe| {
         universe.counters.crashes += 1;
+        universe.counters.partial_sends += u64::from(process.has_partial_send);
         let now = universe.now();
         universe.trace.note(now, "crashes", &slot, &process.start);
     });

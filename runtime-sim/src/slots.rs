@@ -40,6 +40,8 @@ pub(crate) struct Process {
     pub(crate) is_paused: bool,
     /// A lane of it has a transaction open, as far as it was looked at.
     pub(crate) is_in_transaction: bool,
+    /// Of a transaction some batches are stored, and others are not.
+    pub(crate) has_partial_send: bool,
     /// For a mutant: it crashes once it has none.
     pub(crate) crashes_when_idle: bool,
     /// What it was told and has not heard yet.
@@ -65,6 +67,7 @@ impl Slots {
             node: None,
             is_paused: false,
             is_in_transaction: false,
+            has_partial_send: false,
             crashes_when_idle: false,
             told_to_stop: None,
             waker: None,

@@ -87,13 +87,14 @@ impl SimWorld {
 
     /// What it was told, if anything; none when the process is no more.
     fn look_at_slot(&mut self) -> Option<Option<verbatim_core::event::Urgency>> {
-        let (faults, idle) =
-            (self.shared.setup(|setup| setup.client.clone()), !self.process.is_in_transaction());
+        let faults = self.shared.setup(|setup| setup.client.clone());
+        let (idle, partial) = (!self.process.is_in_transaction(), self.process.has_partial_send());
         let (told, skew, crashes) = self.shared.slots(|slots| {
             let state = slots.running(self.slot, self.start)?;
             let skew = state.wall_skew_ms;
             let process = state.process.as_mut()?;
             process.is_in_transaction = !idle;
+            process.has_partial_send = partial;
             Some((process.told_to_stop.take(), skew, process.crashes_when_idle && idle))
         })?;
         self.process.set_faults(faults);
@@ -141,8 +142,10 @@ impl SimWorld {
                 }
                 Effect::Close(connection) => self.shared.act(|universe| universe.network.close(connection)),
                 Effect::Mark(Mark::Moment(moment)) => {
-                    let crashes = self.shared.slots(|slots| slots.of(self.slot).crash_at.remove(&moment));
-                    if crashes {
+                    let spares = self.shared.setup(|setup| setup.sim_mutants.crashes_spare_transactions);
+                    let is_spared = spares && self.process.is_in_transaction();
+                    let comes = || self.shared.slots(|slots| slots.of(self.slot).crash_at.remove(&moment));
+                    if !is_spared && comes() {
                         self.shared.act(|universe| universe.counters.crashes_at_moments += 1);
                         crash_now(&self.shared, self.slot);
                         return true;

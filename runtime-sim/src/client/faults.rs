@@ -36,14 +36,10 @@ pub struct ClientMutants {
     pub retried_commit_is_clean: bool,
     /// 58: a replay of the ledger ends at the end of the partition.
     pub replay_ends_at_end_of_partition: bool,
-    /// 57: ledger records are produced before the run's records are acknowledged.
-    pub ledger_before_acknowledgement: bool,
     /// 59: INVALID_TXN_STATE is an error that a mere abort mends.
     pub invalid_state_is_abortable: bool,
     /// 63: a record that the library did not take counts as acknowledged.
     pub send_errors_are_not_counted: bool,
-    /// 67: the producer's own time-out is told as a fence by others, with nothing to tell them apart.
-    pub time_out_is_told_as_unknown: bool,
     /// 36: sequence numbers begin anew when a partition's leader changes.
     pub sequence_resets_on_leader_change: bool,
     /// 38: a produce that timed out is given up as not written, and sent anew under new sequence numbers.

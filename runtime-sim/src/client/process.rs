@@ -109,6 +109,11 @@ impl Process {
         self.lanes.values().any(Lane::is_in_transaction)
     }
 
+    /// Whether of a lane's transaction some batches are stored, and others are not.
+    pub fn has_partial_send(&self) -> bool {
+        self.lanes.values().any(Lane::has_partial_send)
+    }
+
     pub fn submit(&mut self, now: Millis, command: Command) {
         let mut parts = self.parts(now);
         parts.submit(command);

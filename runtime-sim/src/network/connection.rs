@@ -18,6 +18,8 @@ pub(super) struct Connection {
     pub(super) loses_answers: bool,
     /// Of a broken connection: how many of the requests under way still arrive.
     pub(super) arrivals_left: Option<u32>,
+    /// What is under way is held up until then.
+    pub(super) held_until: Millis,
     /// Requests that have yet to arrive.
     pub(super) under_way: u32,
     pub(super) is_closed: bool,
@@ -55,6 +57,7 @@ impl Connection {
             loses_requests: false,
             loses_answers: false,
             arrivals_left: None,
+            held_until: 0,
             under_way: 0,
             is_closed: false,
             at_broker: AtBroker::default(),

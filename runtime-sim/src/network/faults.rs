@@ -20,8 +20,10 @@ pub struct NetworkFaults {
     /// The broker did what was asked, and the answer never arrives.
     pub response_lost: Rate,
     /// The connection breaks as the request is sent. Of what is under way, some of the first requests may
-    /// still arrive; no answer does.
+    /// still arrive, at once or up to `slow_max_ms` later; no answer does.
     pub disconnect: Rate,
+    /// The same, of requests that end a transaction only: where it hurts most.
+    pub disconnect_end_txn: Rate,
     /// Of losses, how many in a million the client learns only from its own time-out, since nobody tells.
     pub silent: Rate,
     /// The broker answers an error that the API knows, and does nothing.
@@ -43,6 +45,7 @@ impl Default for NetworkFaults {
             request_lost: Rate::NEVER,
             response_lost: Rate::NEVER,
             disconnect: Rate::NEVER,
+            disconnect_end_txn: Rate::NEVER,
             silent: Rate::NEVER,
             refused: Rate::NEVER,
             refused_after_apply: Rate::NEVER,

@@ -147,7 +147,8 @@ impl Network {
         let delay = self.delay(strikes, books);
         let lost = |network: &mut Network, rate: Rate| strikes && network.random.happens(rate);
         let is_lost = lost(self, self.faults.request_lost);
-        let breaks = lost(self, self.faults.disconnect);
+        let breaks = lost(self, self.faults.disconnect)
+            || matches!(request, Request::EndTxn(_)) && lost(self, self.faults.disconnect_end_txn);
         let is_silent = self.random.happens(self.faults.silent);
         let connection =
             self.connections.entry(id).or_insert_with(|| Connection::new(sender, side, header.broker));
@@ -174,7 +175,7 @@ impl Network {
         if breaks {
             books.counters.fault(Fault::Disconnected);
             books.trace.note(now, "broken", &(sender, side), &id);
-            self.break_off(id);
+            self.break_off(now, id);
         }
         if breaks || tells {
             let learns_after = self.random.between(0, 1_000);
@@ -182,13 +183,18 @@ impl Network {
         }
     }
 
-    /// Some of the first requests under way still arrive, and no answer does.
-    fn break_off(&mut self, id: ConnectionId) {
+    /// Some of the first requests under way still arrive, perhaps much later: they are in some buffer, or the
+    /// broker has yet to take them up. No answer comes back.
+    fn break_off(&mut self, now: Millis, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let arrivals = self.random.below(u64::from(connection.under_way) + 1);
-        connection.arrivals_left = Some(arrivals as u32);
+        // None, all, or any number between.
+        let arrivals = self.random.below(u64::from(connection.under_way) + 2);
+        connection.arrivals_left = Some((arrivals as u32).min(connection.under_way));
         connection.loses_answers = true;
         connection.loses_requests = true;
+        if self.random.below(2) == 0 {
+            connection.held_until = now + self.random.between(0, self.faults.slow_max_ms);
+        }
     }
 
     /// The client hangs up. What it sent is under way all the same.
@@ -252,6 +258,11 @@ impl Network {
         books: &mut Books,
     ) -> Option<Delivery> {
         let connection = self.connections.get_mut(&id)?;
+        if now < connection.held_until {
+            let at = connection.held_until;
+            self.schedule(at, Transit::Arrives(id, header, Box::new(request)));
+            return None;
+        }
         connection.under_way -= 1;
         if let Some(left) = &mut connection.arrivals_left {
             if *left == 0 {

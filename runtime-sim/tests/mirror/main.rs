@@ -2,6 +2,7 @@
 #![cfg(madsim)]
 
 mod determinism;
+mod mutants;
 mod runs;
 mod storm;
 mod storms;

@@ -18,6 +18,7 @@ fn network(random: &mut Random) -> NetworkFaults {
         request_lost: log_uniform(random, 20_000),
         response_lost: log_uniform(random, 20_000),
         disconnect: log_uniform(random, 20_000),
+        disconnect_end_txn: log_uniform(random, 200_000),
         silent: log_uniform(random, 500_000),
         refused: log_uniform(random, 20_000),
         refused_after_apply: log_uniform(random, 20_000),

@@ -123,6 +123,9 @@ impl Lane {
     /// Cuts the present taking off. What it has still to say goes nowhere.
     fn abandon(&mut self, io: &mut Io) {
         if let Some(taking) = self.taking.take() {
+            if taking.outbox.producer.has_partial_send() {
+                io.wire.mark(Mark::PartialSend);
+            }
             taking.close(io);
             self.producer_out.events.clear();
             self.source_out.events.clear();
@@ -181,6 +184,10 @@ impl Lane {
 
     pub(super) fn is_in_transaction(&self) -> bool {
         self.taking.as_ref().is_some_and(|taking| taking.outbox.transaction.is_some())
+    }
+
+    pub(super) fn has_partial_send(&self) -> bool {
+        self.taking.as_ref().is_some_and(|taking| taking.outbox.producer.has_partial_send())
     }
 
     pub(super) fn has_event(&self) -> bool {

@@ -40,9 +40,7 @@ impl Outbox {
             return;
         }
         let in_flight = self.flights.iter().find(|(_, flight)| !flight.has_landed());
-        if let Some((batch, _)) = in_flight
-            && !io.mutants.ledger_before_acknowledgement
-        {
+        if let Some((batch, _)) = in_flight {
             let text = format!("batch {batch} is not acknowledged yet");
             out.failed(attempt, Step::Settle, Failure::Abort(text));
             return;
@@ -148,6 +146,13 @@ impl Outbox {
             Ok(()) => {
                 let is_answered = sent == answered && (0 < end_txn_sent || !accepted_any);
                 (!is_answered && !io.mutants.retried_commit_is_clean).then(|| unclean("commit", end_txn_sent))
+            }
+            Err(error)
+                if io.mutants.invalid_state_is_abortable
+                    && error.requires_abort
+                    && error.code == crate::client::error::Code::State =>
+            {
+                Some(Failure::Abort(error.to_string()))
             }
             Err(error) => Some(self.failure(Call::Commit { end_txn_sent }, &error)),
         };

@@ -177,10 +177,14 @@ impl Producer {
                 self.fail_for_good(io, LibraryError::new(Code::Fenced));
                 ending.outcome = self.error.clone().map(Err);
             }
-            ErrorCode::InvalidTxnState if io.mutants.invalid_state_is_abortable => {
-                self.fail_transaction(LibraryError::new(Code::State), false);
-                ending.outcome = Some(Err(LibraryError::new(Code::State).requiring_abort()));
-            }
+            ErrorCode::InvalidTxnState if io.mutants.invalid_state_is_abortable => match ending.result {
+                TransactionResult::Abort => self.complete(io, ending),
+                TransactionResult::Commit => {
+                    let error = LibraryError::new(Code::State);
+                    self.fail_transaction(error.clone(), false);
+                    ending.outcome = Some(Err(error.requiring_abort()));
+                }
+            },
             ErrorCode::TransactionalIdAuthorizationFailed
             | ErrorCode::ClusterAuthorizationFailed
             | ErrorCode::InvalidTxnState => {
@@ -195,8 +199,7 @@ impl Producer {
     }
 
     fn complete(&mut self, io: &mut Io, ending: &mut Ending) {
-        let some_stored = self.queues.values().any(|queue| 0 < queue.stored);
-        if ending.result == TransactionResult::Abort && some_stored && 0 < self.undelivered {
+        if ending.result == TransactionResult::Abort && self.has_partial_send() {
             io.wire.mark(Mark::PartialSend);
         }
         self.state = State::Ready;

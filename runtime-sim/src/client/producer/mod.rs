@@ -209,6 +209,13 @@ impl Producer {
         purged.into_iter().for_each(|tag| self.fail_record(tag, code));
     }
 
+    /// Whether of the open transaction some batches are stored, and others are not.
+    pub(super) fn has_partial_send(&self) -> bool {
+        let is_open = matches!(self.state, State::InTransaction | State::Failed | State::Fatal);
+        let some_stored = || self.queues.values().any(|queue| 0 < queue.stored);
+        is_open && (0 < self.undelivered || self.has_outstanding()) && some_stored()
+    }
+
     fn has_outstanding(&self) -> bool {
         self.queues.values().any(|queue| !queue.is_empty())
     }

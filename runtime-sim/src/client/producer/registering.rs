@@ -94,10 +94,6 @@ impl Producer {
                 self.fail_for_good(io, LibraryError::new(Code::Fenced));
                 true
             }
-            ErrorCode::InvalidTxnState if io.mutants.invalid_state_is_abortable => {
-                self.fail_transaction(LibraryError::new(Code::State), false);
-                true
-            }
             ErrorCode::TransactionalIdAuthorizationFailed
             | ErrorCode::InvalidTxnState
             | ErrorCode::ClusterAuthorizationFailed => {

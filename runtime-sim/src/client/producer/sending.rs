@@ -132,7 +132,7 @@ impl Producer {
         };
         let next_acknowledged = self.queues.get(partition).map_or(0, |queue| queue.next_acknowledged);
         let then = match outcome {
-            Ok(error) => self.verdict(io, error, batch.batch.base_sequence, next_acknowledged),
+            Ok(error) => Self::verdict(error, batch.batch.base_sequence, next_acknowledged),
             Err(Lost::TimedOut) if io.mutants.timed_out_is_not_written => {
                 self.queue_anew(partition, batch, io.now);
                 return;
@@ -163,7 +163,7 @@ impl Producer {
         }
     }
 
-    fn verdict(&self, io: &Io, error: ErrorCode, sequence: i32, next_acknowledged: i32) -> Then {
+    fn verdict(error: ErrorCode, sequence: i32, next_acknowledged: i32) -> Then {
         match error {
             ErrorCode::NotLeaderOrFollower
             | ErrorCode::LeaderNotAvailable
@@ -180,9 +180,6 @@ impl Producer {
             ErrorCode::DuplicateSequenceNumber => Then::Duplicate,
             ErrorCode::InvalidProducerEpoch | ErrorCode::ProducerFenced => {
                 Then::GiveUp(LibraryError::new(Code::Fenced))
-            }
-            ErrorCode::InvalidTxnState if io.mutants.invalid_state_is_abortable => {
-                Then::Fail(ErrorCode::NotEnoughReplicas)
             }
             other => Then::Fail(other),
         }
