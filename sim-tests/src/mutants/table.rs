@@ -93,9 +93,6 @@ mutants! {
     56 "retried-commit-is-clean" Caught,
         "a commit that the client library retried by itself counts as clean (KAFKA-17754)",
         client.retried_commit_is_clean;
-    57 "ledger-before-acknowledgement" Caught,
-        "ledger records are produced before the run's records are acknowledged (KIP-3's own bug)",
-        client.ledger_before_acknowledgement;
     58 "replay-ends-at-the-end" Caught,
         "a replay of the ledger ends at the end of the partition, not at the lane's own claim",
         client.replay_ends_at_end_of_partition;
@@ -105,9 +102,6 @@ mutants! {
     63 "send-errors-not-counted" Caught,
         "a record that the library's queue did not take counts as acknowledged",
         client.send_errors_are_not_counted;
-    67 "time-out-as-unknown" Caught,
-        "the producer's own time-out cannot be told from other failures, so transactions never become shorter",
-        client.time_out_is_told_as_unknown;
     69 "start-without-epoch" Caught,
         "positions are assigned without their leader epoch, so truncation goes unnoticed",
         client.start_without_epoch;

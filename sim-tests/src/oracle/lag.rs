@@ -76,7 +76,7 @@ impl Oracle {
             let progress = progress?;
             let tp = TopicPartition { topic: progress.target_topic.clone(), partition: place.partition };
             let shown = target.partition_view(&tp)?.last_stable_offset;
-            let settled = progress.target_end?;
+            let (_, settled) = *progress.reached.iter().find(|(position, _)| end <= position)?;
             (shown < settled).then(|| format!("readers of {tp} see {shown} of {settled}"))
         })
     }

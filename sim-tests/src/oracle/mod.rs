@@ -34,7 +34,7 @@ pub use violation::{Invariant, Violation};
 
 use case::Case;
 use kafka_model::{Cluster, Millis, Offset};
-use kafka_types::{TopicName, TopicPartition, TransactionResult};
+use kafka_types::{SourcePartition, TopicName, TopicPartition, TransactionResult};
 use ledger::LedgerRecord;
 use progress::{Owner, Standing};
 use settlement::Settlement;
@@ -154,8 +154,13 @@ impl Oracle {
     }
 
     /// Partitions that stand halted, by the last decided entry of each.
-    pub fn halted(&self) -> impl Iterator<Item = (&kafka_types::SourcePartition, &Halt)> {
+    pub fn halted(&self) -> impl Iterator<Item = (&SourcePartition, &Halt)> {
         self.standing.partitions.iter().filter_map(|(partition, it)| Some((partition, it.halted.as_ref()?)))
+    }
+
+    /// Whether the partition halted at some time, each time for a reason that was so.
+    pub fn was_halted(&self, partition: &SourcePartition) -> bool {
+        self.standing.partitions.get(partition).is_some_and(|progress| progress.was_halted)
     }
 
     fn decided(&mut self, decision: &kafka_model::transaction::Decision) {
@@ -216,7 +221,7 @@ impl Oracle {
         }
         for (id, partition, log) in self.target.logs() {
             let (Some(offset), Some(topic)) = (log.lost_decided(), self.target.name(id)) else { continue };
-            let place = kafka_types::SourcePartition { topic: self.flow.source_topic(topic), partition };
+            let place = SourcePartition { topic: self.flow.source_topic(topic), partition };
             let text = format!("the target lost committed records of {topic}/{partition}");
             let violation = Violation::new(Invariant::NothingLost, now, text);
             self.violations.push(violation.in_partition(&place).at_target(offset));

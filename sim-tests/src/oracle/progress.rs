@@ -13,14 +13,16 @@ use std::collections::BTreeMap;
 pub struct Progress {
     pub source_id: TopicId,
     pub target_topic: TopicName,
-    /// Behind the mirror's last record on the target.
-    pub target_end: Option<Offset>,
+    /// Each position with the end of the mirror's records on the target then, where it is known.
+    pub reached: Vec<(Offset, Offset)>,
     pub lane: i32,
     pub start: Offset,
     pub next: Offset,
     pub records: u64,
     pub lineage: Lineage,
     pub halted: Option<Halt>,
+    /// A halt is lifted when its lane is taken, and shows again if its cause is still there.
+    pub was_halted: bool,
 }
 
 /// Who wrote a lane's last claim.
@@ -62,16 +64,21 @@ pub struct Standing {
 impl Standing {
     pub fn take_in(&mut self, advance: &Advance) {
         let Some(entry) = &advance.entry else { return };
+        let before = self.partitions.remove(&advance.partition);
+        let was_halted = before.as_ref().is_some_and(|before| before.was_halted) || entry.halted.is_some();
+        let mut reached = before.map(|before| before.reached).unwrap_or_default();
+        reached.extend(entry.target_end.map(|end| (entry.next, end)));
         let progress = Progress {
             source_id: entry.source_id,
             target_topic: entry.target_topic.clone(),
-            target_end: entry.target_end,
+            reached,
             lane: advance.lane.unwrap_or(-1),
             start: entry.start,
             next: entry.next,
             records: entry.records,
             lineage: advance.lineage,
             halted: entry.halted.clone(),
+            was_halted,
         };
         self.partitions.insert(advance.partition.clone(), progress);
     }

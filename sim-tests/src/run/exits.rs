@@ -1,6 +1,7 @@
 //! How instances end says the truth: done only if all is settled, refusals only if something is to be refused.
 
 use crate::oracle::{Invariant, Violation};
+use kafka_types::SourcePartition;
 use runtime_sim::Slot;
 use verbatim_core::Exit;
 
@@ -17,8 +18,8 @@ pub struct Circumstances {
     pub short_of: Option<String>,
     /// A broker told somebody that another member has its instance id.
     pub was_fenced_by_instance: bool,
-    /// Partitions that stand halted, or whose topic is gone, besides which a bounded run is at its end.
-    pub has_halted: bool,
+    /// Partitions that never halted, though a bounded run ended as if they had.
+    pub never_halted: Vec<SourcePartition>,
 }
 
 /// Whether an instance may end so.
@@ -31,7 +32,7 @@ pub fn check(now: i64, slot: Slot, exit: &Exit, circumstances: &Circumstances) -
             circumstances.short_of.is_none()
         }
         Exit::Done => was_told_to_stop,
-        Exit::Halted(_) => is_bounded && circumstances.has_halted,
+        Exit::Halted(_) => is_bounded && circumstances.never_halted.is_empty(),
         // Of a workload that leaves transactions to their time-outs.
         Exit::OpenTransactions(_) => is_bounded,
         Exit::Unsettled(_) if is_bounded => was_told_to_stop,

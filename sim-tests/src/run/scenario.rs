@@ -5,16 +5,19 @@ use crate::oracle::{Ends, Invariant, Oracle, Violation, ends, pinned};
 use crate::plan::{Action, Cluster as Named, FaultClass, Plan, Urgency as Asked};
 use crate::workload::{self, Workload};
 use kafka_model::Millis;
-use kafka_types::ErrorCode;
+use kafka_types::{ErrorCode, SourcePartition};
 use runtime_sim::{Handle, Slot};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use verbatim_core::Exit;
 use verbatim_core::event::Urgency;
 use verbatim_core::failure::Side;
 
 /// How often the run looks whether something is wrong already.
 const LOOK_EVERY_MS: Millis = 1_000;
+/// So many looks without a commit, and nothing is under way any more.
+const QUIET_LOOKS: usize = 15;
 /// Longer than any transaction of the mirror or the workload may stay open.
 const PINNED_MS: Millis = 75_000;
 
@@ -158,24 +161,28 @@ impl Scene<'_> {
             if !self.judged.insert((*slot, *start)) {
                 continue;
             }
-            let violation = exits::check(self.handle.now(), *slot, &exit, &self.circumstances(*slot));
+            let violation = exits::check(self.handle.now(), *slot, &exit, &self.circumstances(*slot, &exit));
             violation.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
         }
     }
 
-    fn circumstances(&self, slot: Slot) -> Circumstances {
+    fn circumstances(&self, slot: Slot, exit: &Exit) -> Circumstances {
         let oracle = self.oracle.borrow();
         let short_of = self.ends.get(&slot).and_then(|ends| {
             self.handle.view(Side::Source, |source| {
                 self.handle.view(Side::Target, |target| oracle.short_of(ends, source, target))
             })
         });
-        let has_gone = self.ends.get(&slot).is_some_and(|ends| {
-            let is_gone = |(place, id): &(kafka_types::SourcePartition, kafka_types::TopicId)| {
-                self.handle.view(Side::Source, |source| source.topic_id(&place.topic) != Some(*id))
-            };
-            ends.keys().any(is_gone)
-        });
+        let is_gone = |partition: &SourcePartition| {
+            let id = self.ends.get(&slot).and_then(|ends| ends.keys().find(|(place, _)| place == partition));
+            let now = self.handle.view(Side::Source, |source| source.topic_id(&partition.topic));
+            now.is_none() || now != id.map(|(_, id)| *id)
+        };
+        let told: Vec<SourcePartition> = match exit {
+            Exit::Halted(partitions) => partitions.keys().cloned().collect(),
+            _ => Vec::new(),
+        };
+        let never_halted = told.into_iter().filter(|it| !oracle.was_halted(it) && !is_gone(it)).collect();
         Circumstances {
             was_told_to_stop: self.told_to_stop.contains(&slot),
             had_all_settled: self.is_all_settled,
@@ -189,7 +196,7 @@ impl Scene<'_> {
                 .get(&(Side::Target, ErrorCode::FencedInstanceId))
                 .copied()
                 .unwrap_or(0),
-            has_halted: has_gone || oracle.halted().next().is_some(),
+            never_halted,
         }
     }
 
@@ -217,10 +224,14 @@ impl Scene<'_> {
                 return None;
             }
             let lags = self.handle.view(Side::Source, |cluster| self.oracle.borrow().lag(cluster));
-            if lags.is_empty() && workload.is_finished() {
+            let now = self.oracle.borrow().settlements;
+            let quiet = settlements.iter().rev().take_while(|before| **before == now).count();
+            // Lanes that change hands claim; bounded runs come and go.
+            let is_settled = self.plan.flow.is_bounded || QUIET_LOOKS <= quiet;
+            if lags.is_empty() && workload.is_finished() && is_settled {
                 break;
             }
-            settlements.push(self.oracle.borrow().settlements);
+            settlements.push(now);
             if began + self.plan.heal_ms < self.handle.now() {
                 // Whether anything still came to an end in the last third of the time.
                 let before = settlements[settlements.len() * 2 / 3];

@@ -21,7 +21,7 @@ use std::time::Instant;
 const TWICE_EVERY: u64 = 20;
 
 /// Runs what the settings ask for and tells it on the standard error stream. Plans that failed are left in
-/// `keep_in`.
+/// `keep_in`, and `failures.txt` with a line for each.
 pub fn sweep(settings: &Settings, keep_in: &Path) -> Summary {
     let mut summary = Summary::default();
     let began = Instant::now();
@@ -46,6 +46,10 @@ pub fn sweep(settings: &Settings, keep_in: &Path) -> Summary {
             }
             true
         });
+    }
+    if !summary.failures.is_empty() {
+        let lines: String = summary.failures.iter().map(|failure| format!("{}\n", failure.line)).collect();
+        write(&keep_in.join("failures.txt"), &lines);
     }
     tell(&summary.text(settings.base_seed, settings.jobs, began.elapsed()));
     summary
@@ -79,8 +83,11 @@ fn read_plan(path: &Path) -> Plan {
 }
 
 fn keep(plan: &Plan, directory: &Path) {
-    let path = directory.join(format!("{}.json", plan.seed));
-    if let Err(error) = std::fs::write(&path, plan.to_json()) {
-        tell(&format!("the plan of seed {} could not be kept in {}: {error}\n", plan.seed, path.display()));
+    write(&directory.join(format!("{}.json", plan.seed)), &plan.to_json());
+}
+
+fn write(path: &Path, text: &str) {
+    if let Err(error) = std::fs::write(path, text) {
+        tell(&format!("{} could not be written: {error}\n", path.display()));
     }
 }
