@@ -68,7 +68,7 @@ impl Lane {
                 Some(Arrival::Caught(partition, position)) => {
                     self.reach(ctx, know, &partition, position);
                 }
-                Some(Arrival::Stopped(partition, stop)) => match halt_of(stop) {
+                Some(Arrival::Stopped(partition, stop)) => match halt_of(&partition, stop) {
                     Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
                     None => {
                         let topic = partition.topic.clone();
@@ -92,19 +92,13 @@ impl Lane {
         }
     }
 
-    pub(super) fn acked(
-        &mut self,
-        ctx: &mut Context,
-        know: &Knowledge,
-        id: BatchId,
-        outcome: Result<Acknowledged, Refused>,
-    ) {
+    pub(super) fn acked(&mut self, ctx: &mut Context, id: BatchId, outcome: Result<Acknowledged, Refused>) {
         match outcome {
             Ok(acknowledged) => match self.run.acknowledge(id, acknowledged) {
                 Ok(batch) => self.intake.released(batch.bytes),
                 Err(_) => self.abort(ctx, &format!("batch {id} was not acknowledged whole")),
             },
-            Err(Refused { refusal, record }) => self.refused(ctx, know, id, refusal, record),
+            Err(Refused { refusal, record }) => self.refused(ctx, id, refusal, record),
         }
     }
 
@@ -149,25 +143,17 @@ impl Lane {
     }
 
     /// The target did not take a batch.
-    fn refused(
-        &mut self,
-        ctx: &mut Context,
-        know: &Knowledge,
-        id: BatchId,
-        refusal: Refusal,
-        record: Option<SourceOffset>,
-    ) {
+    fn refused(&mut self, ctx: &mut Context, id: BatchId, refusal: Refusal, record: Option<SourceOffset>) {
         let Some(batch) = self.run.unacknowledged(id).cloned() else {
             return self.abort(ctx, "a batch was refused that is not part of the run");
         };
         let (reason, text) = match refusal {
             Refusal::TooLarge(text) => (HaltReason::Oversized, text),
             Refusal::Invalid(text) => (HaltReason::Refused, text),
-            Refusal::Collateral(Failure::Fatal(trouble @ Trouble::NotAuthorized { .. })) => {
-                let target = self.base(know, &batch.partition).map(|base| base.target_topic);
-                let detail = format!("{trouble} (target topic {target:?})");
-                self.halt(ctx, &batch.partition, HaltReason::NotAuthorized, None, detail);
-                return self.abort(ctx, &trouble.to_string());
+            Refusal::Collateral(Failure::Fatal(Trouble::NotAuthorized { resource, operation })) => {
+                let detail = format!("the target cluster refuses {operation} on {resource}");
+                self.halt(ctx, &batch.partition, HaltReason::NotAuthorized, None, detail.clone());
+                return self.abort(ctx, &detail);
             }
             Refusal::Collateral(failure) => {
                 return self.failed(ctx, Step::Produce, failure);

@@ -134,8 +134,9 @@ impl Lane {
                     Ok(()) => positions.push(self.start_reading(&partition, &base)),
                     Err((reason, detail)) => self.halt(ctx, &partition, reason, None, detail),
                 },
-                Some(Err(Failure::Fatal(trouble @ Trouble::NotAuthorized { .. }))) => {
-                    self.halt(ctx, &partition, HaltReason::NotAuthorized, None, trouble.to_string());
+                Some(Err(Failure::Fatal(Trouble::NotAuthorized { resource, operation }))) => {
+                    let detail = format!("the target cluster refuses {operation} on {resource}");
+                    self.halt(ctx, &partition, HaltReason::NotAuthorized, None, detail);
                 }
                 Some(Err(failure)) => {
                     tracing::warn!(lane = %self.id, %partition, %failure, "target partition not ready");
@@ -337,7 +338,10 @@ fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, St
 }
 
 /// What a source that gives no more means for the partition. Absent for a topic that may only look gone.
-pub(super) fn halt_of(stop: SourceStop) -> Option<(HaltReason, Option<SourceOffset>, String)> {
+pub(super) fn halt_of(
+    partition: &SourcePartition,
+    stop: SourceStop,
+) -> Option<(HaltReason, Option<SourceOffset>, String)> {
     Some(match stop {
         SourceStop::OutOfRange { position, log_start: Some(start), .. } if position < start => {
             let lost = format!("the source deleted offsets {position} to {} uncopied", start.0 - 1);
@@ -359,7 +363,8 @@ pub(super) fn halt_of(stop: SourceStop) -> Option<(HaltReason, Option<SourceOffs
         SourceStop::Unsendable { offset, why } => (HaltReason::Unsendable, Some(offset), why),
         SourceStop::Unreadable { offset, why } => (HaltReason::Unreadable, offset, why),
         SourceStop::NotAuthorized => {
-            (HaltReason::NotAuthorized, None, "READ on the source topic was refused".into())
+            let detail = format!("the source cluster refuses Read on Topic {}", partition.topic);
+            (HaltReason::NotAuthorized, None, detail)
         }
         SourceStop::Gone => return None,
     })
