@@ -50,3 +50,16 @@ fn writes_the_page() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mutants.md");
     std::fs::write(&path, document(jobs())).expect("the page can be written");
 }
+
+/// For whoever adds a mutant: what becomes of each, without judging it.
+#[test]
+#[ignore = "a tool: tells what each mutant breaks, and after how many seeds"]
+fn tells_what_each_mutant_breaks() {
+    for mutant in TABLE {
+        let found = hunt(&mutant.planted(), FIRST_SEED, BUDGET, jobs());
+        let told = found.caught.map_or("survives".to_owned(), |it| {
+            format!("{} with seed {}, the {}th", it.invariant, it.seed, it.after)
+        });
+        sim_tests::sweep::tell(&format!("{:>3} {:<32} {told}\n", mutant.number, mutant.name));
+    }
+}

@@ -1,5 +1,6 @@
 use crate::oracle::Invariant;
-use crate::run::Planted;
+use crate::plan::generate;
+use crate::run::{Planted, run};
 use crate::sweep::{Ended, Pool};
 use runtime_sim::TraceMode;
 use std::collections::BTreeMap;
@@ -23,17 +24,19 @@ pub struct Hunt {
     pub seeds: u64,
 }
 
-/// Runs seeds from `first` on until a promise is broken. Panics and runs that differ are no catch.
+/// Runs seeds from `first` on until a promise is broken that is kept without the mutant. Panics and runs that
+/// differ are no catch.
 pub fn hunt(planted: &Planted, first: u64, budget: u64, jobs: usize) -> Hunt {
     let pool = Pool { jobs, time_limit: None, twice_every: None, trace: TraceMode::Hash };
     let mut broken: BTreeMap<u64, Invariant> = BTreeMap::new();
-    let mut ran = 0;
+    let mut seeds = 0;
     pool.run(first..first + budget, planted, |ended| {
-        ran += 1;
-        if let Ended::Ran(run) = ended
-            && let Some(violation) = run.first_violation()
+        seeds += 1;
+        if let Ended::Ran(ran) = ended
+            && let Some(violation) = ran.first_violation()
+            && keeps_all_promises(ran.seed)
         {
-            broken.insert(run.seed, violation.invariant);
+            broken.insert(ran.seed, violation.invariant);
         }
         broken.is_empty()
     });
@@ -42,5 +45,9 @@ pub fn hunt(planted: &Planted, first: u64, budget: u64, jobs: usize) -> Hunt {
         invariant: *invariant,
         after: seed - first + 1,
     });
-    Hunt { caught, seeds: ran }
+    Hunt { caught, seeds }
+}
+
+fn keeps_all_promises(seed: u64) -> bool {
+    run(&generate(seed), &Planted::default(), TraceMode::Hash).findings.violations.is_empty()
 }
