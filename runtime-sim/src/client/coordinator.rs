@@ -1,5 +1,5 @@
 use super::io::Io;
-use super::library::Library;
+use super::library::Line;
 use super::wire::Pending;
 use kafka_model::api::find_coordinator::FindCoordinatorRequest;
 use kafka_model::{BrokerId, CoordinatorKind, Millis, Response};
@@ -29,7 +29,7 @@ impl Coordinator {
         self.broker = None;
     }
 
-    pub(super) fn advance(&mut self, io: &mut Io, library: &Library) {
+    pub(super) fn advance(&mut self, io: &mut Io, line: &Line) {
         if let Some(pending) = self.pending {
             let Some(answer) = io.wire.take(pending) else { return };
             self.pending = None;
@@ -42,8 +42,8 @@ impl Coordinator {
         }
         if self.broker.is_none() && io.is_due(self.may_ask_at) {
             let request = FindCoordinatorRequest { kind: self.kind, keys: vec![self.key.clone()] };
-            let broker = library.any_broker(io);
-            self.pending = Some(library.send_within(io, broker, request, PATIENCE_MS));
+            let broker = line.any_broker(io);
+            self.pending = Some(line.send_within(io, broker, request, PATIENCE_MS));
         }
     }
 }

@@ -20,22 +20,22 @@ pub(super) struct Place {
 }
 
 pub(super) struct Library {
-    id: LibraryId,
-    place: Place,
-    socket_timeout_ms: Millis,
+    line: Line,
     pub(super) metadata: Metadata,
     coordinator: Option<Coordinator>,
 }
 
+/// A client's way to the brokers.
+pub(super) struct Line {
+    id: LibraryId,
+    place: Place,
+    socket_timeout_ms: Millis,
+}
+
 impl Library {
     pub(super) fn new(io: &mut Io, place: &Place, socket_timeout_ms: Millis) -> Library {
-        Library {
-            id: io.wire.new_library(),
-            metadata: Metadata::new(place.brokers.clone()),
-            place: place.clone(),
-            socket_timeout_ms,
-            coordinator: None,
-        }
+        let line = Line { id: io.wire.new_library(), place: place.clone(), socket_timeout_ms };
+        Library { line, metadata: Metadata::default(), coordinator: None }
     }
 
     /// The same, with a coordinator to keep in touch with.
@@ -47,19 +47,47 @@ impl Library {
 
     /// Keeps metadata and coordinator fresh. To be called whenever the client is looked at.
     pub(super) fn advance(&mut self, io: &mut Io) {
-        let mut metadata = std::mem::take(&mut self.metadata);
-        metadata.advance(io, self);
-        self.metadata = metadata;
-        if let Some(mut coordinator) = self.coordinator.take() {
-            coordinator.advance(io, self);
-            self.coordinator = Some(coordinator);
+        self.metadata.advance(io, &self.line);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.advance(io, &self.line);
         }
     }
 
     pub(super) fn send(&self, io: &mut Io, broker: BrokerId, request: impl Into<Request>) -> Pending {
-        self.send_within(io, broker, request, self.socket_timeout_ms)
+        self.line.send_within(io, broker, request, self.line.socket_timeout_ms)
     }
 
+    pub(super) fn send_within(
+        &self,
+        io: &mut Io,
+        broker: BrokerId,
+        request: impl Into<Request>,
+        patience_ms: Millis,
+    ) -> Pending {
+        self.line.send_within(io, broker, request, patience_ms)
+    }
+
+    pub(super) fn any_broker(&self, io: &mut Io) -> BrokerId {
+        self.line.any_broker(io)
+    }
+
+    pub(super) fn coordinator(&self) -> Option<BrokerId> {
+        self.coordinator.as_ref().and_then(Coordinator::broker)
+    }
+
+    /// The coordinator is not where it was thought to be.
+    pub(super) fn coordinator_moved(&mut self) {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.forget();
+        }
+    }
+
+    pub(super) fn close(&self, io: &mut Io) {
+        io.wire.close(self.line.id);
+    }
+}
+
+impl Line {
     pub(super) fn send_within(
         &self,
         io: &mut Io,
@@ -76,21 +104,6 @@ impl Library {
     /// Any broker, for questions that any can answer.
     pub(super) fn any_broker(&self, io: &mut Io) -> BrokerId {
         *io.random.pick(&self.place.brokers).expect("a cluster has brokers")
-    }
-
-    pub(super) fn coordinator(&self) -> Option<BrokerId> {
-        self.coordinator.as_ref().and_then(Coordinator::broker)
-    }
-
-    /// The coordinator is not where it was thought to be.
-    pub(super) fn coordinator_moved(&mut self) {
-        if let Some(coordinator) = &mut self.coordinator {
-            coordinator.forget();
-        }
-    }
-
-    pub(super) fn close(&self, io: &mut Io) {
-        io.wire.close(self.id);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a client believes of topics and leaders. Belief: it changes only when a broker is asked.
 
 use super::io::Io;
-use super::library::Library;
+use super::library::Line;
 use super::wire::Pending;
 use kafka_model::api::metadata::{MetadataRequest, MetadataResponse, MetadataTopics};
 use kafka_model::{BrokerId, Millis, Response};
@@ -34,7 +34,6 @@ struct Topic {
 
 #[derive(Default)]
 pub(super) struct Metadata {
-    brokers: Vec<BrokerId>,
     topics: BTreeMap<TopicName, Topic>,
     pending: Option<Pending>,
     may_ask_at: Millis,
@@ -42,10 +41,6 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    pub(super) fn new(brokers: Vec<BrokerId>) -> Metadata {
-        Metadata { brokers, ..Metadata::default() }
-    }
-
     /// From now on the topic is asked about.
     pub(super) fn want(&mut self, topic: &TopicName) {
         if !self.topics.contains_key(topic) {
@@ -79,7 +74,7 @@ impl Metadata {
         self.topics.get(topic)?.error
     }
 
-    pub(super) fn advance(&mut self, io: &mut Io, library: &Library) {
+    pub(super) fn advance(&mut self, io: &mut Io, line: &Line) {
         if let Some(pending) = self.pending {
             let Some(answer) = io.wire.take(pending) else { return };
             self.pending = None;
@@ -101,8 +96,8 @@ impl Metadata {
         let names = self.topics.keys().cloned().collect();
         let request =
             MetadataRequest { topics: MetadataTopics::Named(names), allow_auto_topic_creation: false };
-        let broker = *io.random.pick(&self.brokers).expect("a cluster has brokers");
-        self.pending = Some(library.send_within(io, broker, request, PATIENCE_MS));
+        let broker = line.any_broker(io);
+        self.pending = Some(line.send_within(io, broker, request, PATIENCE_MS));
     }
 
     fn heard(&mut self, now: Millis, response: MetadataResponse) {

@@ -2,19 +2,18 @@
 //! uses it. Nothing is ever consumed; a turn is open until the mirror has answered it.
 
 mod assignor;
+mod heartbeat;
+mod joining;
 
 use super::io::Io;
 use super::library::{Library, Place, SOCKET_TIMEOUT_MS};
 use super::marks::Mark;
 use super::trouble::trouble;
-use super::wire::{Answer, Pending};
+use super::wire::Pending;
 use crate::moments::Moment;
-use bytes::Bytes;
-use kafka_model::api::heartbeat::HeartbeatRequest;
-use kafka_model::api::join_group::{JoinGroupRequest, JoinGroupResponse, JoinedMember};
+use kafka_model::api::join_group::JoinedMember;
 use kafka_model::api::leave_group::{LeaveGroupRequest, LeavingMember};
-use kafka_model::api::sync_group::SyncGroupRequest;
-use kafka_model::{CoordinatorKind, InstanceId, MemberId, Millis, Response};
+use kafka_model::{CoordinatorKind, InstanceId, MemberId, Millis};
 use kafka_types::{ErrorCode, TopicName};
 use std::collections::VecDeque;
 use verbatim_core::LaneId;
@@ -211,119 +210,6 @@ impl Group {
         }
     }
 
-    fn ask_to_join(&mut self, io: &mut Io, may_join_at: Millis) {
-        let Some(membership) = &mut self.membership else { return };
-        if membership.open.is_some() || !io.is_due(may_join_at) {
-            return;
-        }
-        let Some(coordinator) = membership.library.coordinator() else { return };
-        let request = JoinGroupRequest {
-            group_id: self.group_id.as_str().into(),
-            session_timeout_ms: SESSION_MS,
-            rebalance_timeout_ms: REBALANCE_MS,
-            member_id: membership.member_id.clone(),
-            group_instance_id: self.instance_id.clone(),
-            protocol_type: "consumer".into(),
-            protocols: vec![(assignor::RANGE.into(), Bytes::new())],
-        };
-        // A join waits for all others.
-        let pending = membership.library.send_within(io, coordinator, request, REBALANCE_MS + 3_000);
-        membership.stage = Stage::Joining { pending };
-        io.wire.mark(Mark::Moment(Moment::JoinSent));
-    }
-
-    fn joined(&mut self, io: &mut Io, answer: Answer) {
-        let Some(membership) = &mut self.membership else { return };
-        let response = match answer {
-            Ok(Response::JoinGroup(response)) => response,
-            Ok(_) | Err(_) => {
-                membership.library.coordinator_moved();
-                membership.stage = Stage::Outside { may_join_at: io.now + RETRY_MS };
-                return;
-            }
-        };
-        match response.error_code {
-            ErrorCode::None => self.take_seat(io, response),
-            ErrorCode::MemberIdRequired => {
-                membership.member_id = response.member_id;
-                membership.stage = Stage::Outside { may_join_at: io.now };
-                io.look_again = true;
-            }
-            error => self.failed(io, error),
-        }
-    }
-
-    fn take_seat(&mut self, io: &mut Io, response: JoinGroupResponse) {
-        let Some(membership) = &mut self.membership else { return };
-        io.wire.mark(Mark::Rebalanced);
-        let is_leader = response.leader == response.member_id;
-        membership.member_id = response.member_id;
-        membership.generation = response.generation_id;
-        membership.must_rejoin = false;
-        membership.is_lost = false;
-        membership.last_heard_at = io.now;
-        if is_leader && !response.skip_assignment {
-            let answers_before = membership.library.metadata.answers(&self.ledger);
-            membership.library.metadata.doubt(&self.ledger);
-            membership.stage = Stage::Sharing { members: response.members, answers_before };
-            io.look_again = true;
-        } else {
-            self.sync(io, Vec::new());
-        }
-    }
-
-    /// Shares the lanes out, once the ledger has been described after the group was complete.
-    fn share(&mut self, io: &mut Io) {
-        let Some(membership) = &mut self.membership else { return };
-        let Stage::Sharing { members, answers_before } = &membership.stage else { return };
-        let metadata = &membership.library.metadata;
-        let partitions = metadata.partitions(&self.ledger);
-        if metadata.answers(&self.ledger) <= *answers_before && partitions == 0 {
-            return;
-        }
-        let assignments = assignor::range(members, partitions);
-        self.sync(io, assignments);
-    }
-
-    fn sync(&mut self, io: &mut Io, assignments: Vec<(MemberId, Bytes)>) {
-        let Some(membership) = &mut self.membership else { return };
-        let request = SyncGroupRequest {
-            group_id: self.group_id.as_str().into(),
-            generation_id: membership.generation,
-            member_id: membership.member_id.clone(),
-            group_instance_id: self.instance_id.clone(),
-            protocol_type: Some("consumer".into()),
-            protocol_name: Some(assignor::RANGE.into()),
-            assignments,
-        };
-        let Some(coordinator) = membership.library.coordinator() else {
-            membership.stage = Stage::Outside { may_join_at: io.now + RETRY_MS };
-            return;
-        };
-        let pending = membership.library.send_within(io, coordinator, request, REBALANCE_MS + 3_000);
-        membership.stage = Stage::Syncing { pending };
-    }
-
-    fn synced(&mut self, io: &mut Io, answer: Answer) {
-        let Some(membership) = &mut self.membership else { return };
-        let response = match answer {
-            Ok(Response::SyncGroup(response)) => response,
-            Ok(_) | Err(_) => {
-                membership.library.coordinator_moved();
-                membership.stage = Stage::Outside { may_join_at: io.now + RETRY_MS };
-                return;
-            }
-        };
-        if response.error_code.is_error() {
-            return self.failed(io, response.error_code);
-        }
-        membership.last_heard_at = io.now;
-        membership.next_heartbeat_at = io.now + HEARTBEAT_MS;
-        membership.stage = Stage::Member;
-        membership.lanes = assignor::decode(&response.assignment).into_iter().map(LaneId).collect();
-        self.open_turn(io, Change::Assign);
-    }
-
     fn open_turn(&mut self, io: &mut Io, change: Change) {
         let Some(membership) = &mut self.membership else { return };
         self.turns += 1;
@@ -395,70 +281,6 @@ impl Group {
                 if membership.lanes.is_empty() && membership.open.is_none() && membership.heartbeat.is_none()
                 {
                     membership.stage = Stage::Outside { may_join_at: io.now + RETRY_MS };
-                }
-            }
-        }
-    }
-
-    fn heartbeat(&mut self, io: &mut Io) {
-        let Some(membership) = &mut self.membership else { return };
-        if let Some(pending) = membership.heartbeat
-            && let Some(answer) = io.wire.take(pending)
-        {
-            membership.heartbeat = None;
-            self.heartbeat_answered(io, answer);
-        }
-        let Some(membership) = &mut self.membership else { return };
-        if !matches!(membership.stage, Stage::Member) || membership.generation < 0 {
-            return;
-        }
-        if io.is_due(membership.last_heard_at + SESSION_MS) {
-            // Nobody has heard of this member for so long that its lanes are others' by now.
-            membership.is_lost = true;
-            membership.generation = -1;
-            membership.member_id = MemberId::default();
-            membership.rejoin(io);
-            return;
-        }
-        if membership.heartbeat.is_some() || !io.is_due(membership.next_heartbeat_at) {
-            return;
-        }
-        let Some(coordinator) = membership.library.coordinator() else { return };
-        let request = HeartbeatRequest {
-            group_id: self.group_id.as_str().into(),
-            generation_id: membership.generation,
-            member_id: membership.member_id.clone(),
-            group_instance_id: self.instance_id.clone(),
-        };
-        membership.next_heartbeat_at = io.now + HEARTBEAT_MS;
-        membership.heartbeat = Some(membership.library.send_within(io, coordinator, request, SESSION_MS));
-    }
-
-    fn heartbeat_answered(&mut self, io: &mut Io, answer: Answer) {
-        let Some(membership) = &mut self.membership else { return };
-        let Ok(Response::Heartbeat(response)) = answer else {
-            membership.library.coordinator_moved();
-            return;
-        };
-        let error = response.error_code;
-        if matches!(error, ErrorCode::None | ErrorCode::RebalanceInProgress) {
-            membership.last_heard_at = io.now;
-        }
-        if error.is_error() && matches!(membership.stage, Stage::Member) {
-            self.heartbeat_failed(io, error);
-        }
-    }
-
-    fn heartbeat_failed(&mut self, io: &mut Io, error: ErrorCode) {
-        match error {
-            ErrorCode::RebalanceInProgress
-            | ErrorCode::IllegalGeneration
-            | ErrorCode::UnknownMemberId
-            | ErrorCode::FencedInstanceId
-            | ErrorCode::GroupAuthorizationFailed => self.failed(io, error),
-            _ => {
-                if let Some(membership) = &mut self.membership {
-                    membership.library.coordinator_moved();
                 }
             }
         }

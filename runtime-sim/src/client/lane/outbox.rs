@@ -143,6 +143,9 @@ impl Outbox {
 
     /// One step of the present work; whether there is another to be taken at once.
     fn step(&mut self, io: &mut Io, out: &mut LaneOut) -> (Option<Known>, bool) {
+        if matches!(self.work, Work::Idle) && self.commands.is_empty() {
+            return (None, false);
+        }
         match std::mem::replace(&mut self.work, Work::Idle) {
             Work::Ended => {
                 self.work = Work::Ended;
