@@ -1,9 +1,12 @@
 //! Every planted bug is noticed by a broken promise, within a budget of seeds.
 #![cfg(madsim)]
 
+use runtime_sim::TraceMode;
 use sim_tests::mutants::{
     BUDGET, Expected, Planted, TABLE, by_number, document, hunt, with_dead_clients_requests_cancelled,
 };
+use sim_tests::plan::generate;
+use sim_tests::run::run;
 use std::path::Path;
 
 const FIRST_SEED: u64 = 1_000_000;
@@ -58,7 +61,9 @@ fn tells_what_each_mutant_breaks() {
     for mutant in TABLE {
         let found = hunt(&mutant.planted(), FIRST_SEED, BUDGET, jobs());
         let told = found.caught.map_or("survives".to_owned(), |it| {
-            format!("{} with seed {}, the {}th", it.invariant, it.seed, it.after)
+            let again = run(&generate(it.seed), &mutant.planted(), TraceMode::Hash);
+            let violation = again.first_violation().map(ToString::to_string).unwrap_or_default();
+            format!("seed {}, number {}: {violation}", it.seed, it.after)
         });
         sim_tests::sweep::tell(&format!("{:>3} {:<32} {told}\n", mutant.number, mutant.name));
     }
