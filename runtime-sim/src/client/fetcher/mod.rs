@@ -21,6 +21,8 @@ use kafka_types::{ErrorCode, LeaderEpoch, TopicPartition};
 use partition::Fetching;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Between two questions about topics that lack a partition which is wanted (rd_kafka_topic_scan_all).
+const DESIRED_MS: Millis = 10_000;
 /// `fetch.wait.max.ms`
 const WAIT_MAX_MS: Millis = 500;
 /// `fetch.error.backoff.ms`
@@ -64,6 +66,8 @@ pub(super) struct Fetcher {
     /// Records in one partition's queue beyond which it is not fetched.
     queue_max: usize,
     versions: u64,
+    /// When topics that lack an assigned partition may be asked for again.
+    may_desire_at: Millis,
 }
 
 impl Fetcher {
@@ -75,6 +79,7 @@ impl Fetcher {
             queue: VecDeque::new(),
             queue_max,
             versions: 0,
+            may_desire_at: 0,
         }
     }
 
@@ -137,6 +142,7 @@ impl Fetcher {
             return;
         }
         self.give_up_on_gone(io);
+        self.desire_unknown(io);
         self.validate(io);
         self.fetch(io);
     }
@@ -229,6 +235,21 @@ impl Fetcher {
             fetching.is_stopped = true;
             self.queue.push_back((fetching.version, read));
         }
+    }
+
+    /// An assigned partition that its topic does not have yet, as far as is known: one that was added.
+    fn desire_unknown(&mut self, io: &mut Io) {
+        let metadata = &mut self.library.metadata;
+        let is_unknown = |partition: &&TopicPartition| {
+            metadata.partitions(&partition.topic) != 0 && metadata.leader(partition).is_none()
+        };
+        let topics: Vec<_> =
+            self.partitions.keys().filter(is_unknown).map(|partition| partition.topic.clone()).collect();
+        if topics.is_empty() || !io.is_due(self.may_desire_at) {
+            return;
+        }
+        self.may_desire_at = io.now + DESIRED_MS;
+        topics.iter().for_each(|topic| metadata.doubt(topic));
     }
 
     /// A position that came with its epoch is checked against each leader anew (KIP-320).
