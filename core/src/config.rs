@@ -103,7 +103,8 @@ pub struct Limits {
     pub transaction_records_max: u64,
     /// Bytes in one transaction.
     pub transaction_bytes_max: u64,
-    /// How long replaying a lane may take before the ledger is named as blocked.
+    /// How long replaying a lane may take before the ledger is named as blocked: well below `unable_max`, at which
+    /// the lane is left and the replay with it.
     pub replay_max: Duration,
     /// How long a recalled lane may take to settle before it is given up unsettled.
     pub release_max: Duration,
@@ -124,7 +125,7 @@ impl Default for Limits {
             connect_max: Duration::from_secs(30),
             transaction_records_max: 100_000,
             transaction_bytes_max: 64 << 20,
-            replay_max: Duration::from_secs(60),
+            replay_max: Duration::from_secs(30),
             release_max: Duration::from_secs(5),
             stop_max: Duration::from_secs(8),
             unable_max: Duration::from_secs(60),

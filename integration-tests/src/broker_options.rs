@@ -10,6 +10,11 @@ const IMAGE_DEFAULT: &str = "apache/kafka:4.1.0";
 pub(crate) const HOST_PORT: u16 = 9092;
 pub(crate) const PROXIED_PORT: u16 = 9094;
 pub(crate) const SASL_PORT: u16 = 9095;
+pub(crate) const TLS_PORT: u16 = 9096;
+
+/// What the brokers' TLS listener shows; a client has to trust it.
+pub const CERTIFICATE: &str = include_str!("tls/certificate.pem");
+const KEY: &str = include_str!("tls/key.pem");
 
 /// What `VERBATIM_KAFKA_IMAGE` names, or Kafka 4.1.
 pub fn default_image() -> String {
@@ -27,6 +32,7 @@ pub struct BrokerOptions {
     pub(crate) properties: Vec<(String, String)>,
     pub(crate) proxied: bool,
     pub(crate) sasl_users: Vec<(String, String)>,
+    pub(crate) tls: bool,
 }
 
 impl Default for BrokerOptions {
@@ -37,6 +43,7 @@ impl Default for BrokerOptions {
             properties: Vec::new(),
             proxied: false,
             sasl_users: Vec::new(),
+            tls: false,
         }
     }
 }
@@ -78,6 +85,13 @@ impl BrokerOptions {
     pub fn with_sasl(mut self, users: &[(&str, &str)]) -> BrokerOptions {
         let owned = |&(user, password): &(&str, &str)| (user.to_owned(), password.to_owned());
         self.sasl_users = users.iter().map(owned).collect();
+        self
+    }
+
+    /// Adds a listener for SCRAM-SHA-512 over TLS. Its users are made with `Broker::add_scram_user`.
+    #[must_use]
+    pub fn with_tls(mut self) -> BrokerOptions {
+        self.tls = true;
         self
     }
 }
@@ -125,6 +139,7 @@ pub(crate) fn listener_properties(
     port: u16,
     proxied: Option<ProxiedPorts>,
     sasl_port: Option<u16>,
+    tls_port: Option<u16>,
 ) -> Vec<(String, String)> {
     let mut listeners = vec![
         "CONTROLLER://localhost:9093".to_owned(),
@@ -140,12 +155,16 @@ pub(crate) fn listener_properties(
         listeners.push(format!("SASL://0.0.0.0:{SASL_PORT}"));
         advertised.push(format!("SASL://{}", loopback(sasl_port)));
     }
+    if let Some(tls_port) = tls_port {
+        listeners.push(format!("TLS://0.0.0.0:{TLS_PORT}"));
+        advertised.push(format!("TLS://{}", loopback(tls_port)));
+    }
     owned(&[
         ("listeners", &listeners.join(",")),
         ("advertised.listeners", &advertised.join(",")),
         (
             "listener.security.protocol.map",
-            "CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,HOST:PLAINTEXT,PROXIED:PLAINTEXT,SASL:SASL_PLAINTEXT",
+            "CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,HOST:PLAINTEXT,PROXIED:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SASL_SSL",
         ),
     ])
 }
@@ -165,5 +184,20 @@ pub(crate) fn sasl_properties(users: &[(String, String)]) -> Vec<(String, String
         ("listener.name.sasl.plain.sasl.jaas.config", &login),
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("super.users", "User:ANONYMOUS"),
+    ])
+}
+
+pub(crate) fn tls_properties() -> Vec<(String, String)> {
+    // A property is one line; Kafka takes any white space between the parts of a PEM text.
+    let one_line = |pem: &str| pem.trim().replace('\n', " ");
+    owned(&[
+        ("listener.name.tls.sasl.enabled.mechanisms", "SCRAM-SHA-512"),
+        (
+            "listener.name.tls.scram-sha-512.sasl.jaas.config",
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+        ),
+        ("listener.name.tls.ssl.keystore.type", "PEM"),
+        ("listener.name.tls.ssl.keystore.certificate.chain", &one_line(CERTIFICATE)),
+        ("listener.name.tls.ssl.keystore.key", &one_line(KEY)),
     ])
 }

@@ -13,10 +13,10 @@ use testcontainers::core::{ContainerPort, ImageExt};
 use testcontainers::runners::SyncRunner;
 use testcontainers::{Container, GenericImage};
 
-pub use crate::broker_options::{BrokerOptions, IMAGE_3_9, default_image};
+pub use crate::broker_options::{BrokerOptions, CERTIFICATE, IMAGE_3_9, default_image};
 use crate::broker_options::{
-    HOST_PORT, PROXIED_PORT, ProxiedPorts, SASL_PORT, base_properties, environment_name, listener_properties,
-    sasl_properties,
+    HOST_PORT, PROXIED_PORT, ProxiedPorts, SASL_PORT, TLS_PORT, base_properties, environment_name,
+    listener_properties, sasl_properties, tls_properties,
 };
 use crate::docker::{OWNER_LABEL, docker, owner};
 
@@ -30,6 +30,7 @@ pub struct Broker {
     port: u16,
     proxied: Option<ProxiedPorts>,
     sasl_port: Option<u16>,
+    tls_port: Option<u16>,
     cluster_id: String,
 }
 
@@ -43,6 +44,7 @@ impl Broker {
             None
         };
         let sasl_port = (!options.sasl_users.is_empty()).then(free_port).transpose()?;
+        let tls_port = options.tls.then(free_port).transpose()?;
         let cluster_id = cluster_id();
         let (name, tag) = options
             .image
@@ -59,9 +61,15 @@ impl Broker {
         if let Some(sasl_port) = sasl_port {
             request = request.with_mapped_port(sasl_port, ContainerPort::Tcp(SASL_PORT));
         }
+        if let Some(tls_port) = tls_port {
+            request = request.with_mapped_port(tls_port, ContainerPort::Tcp(TLS_PORT));
+        }
         let mut properties = base_properties();
-        properties.extend(listener_properties(port, proxied, sasl_port));
+        properties.extend(listener_properties(port, proxied, sasl_port, tls_port));
         properties.extend(sasl_properties(&options.sasl_users));
+        if options.tls {
+            properties.extend(tls_properties());
+        }
         properties.extend(options.properties.iter().cloned());
         for (name, value) in properties {
             request = request.with_env_var(environment_name(&name), value);
@@ -71,7 +79,8 @@ impl Broker {
             .with_env_var("KAFKA_HEAP_OPTS", format!("-Xms128m -Xmx{}m", options.heap_mib))
             .start()
             .with_context(|| format!("{} does not start", options.image))?;
-        let broker = Broker { container, image: options.image.clone(), port, proxied, sasl_port, cluster_id };
+        let image = options.image.clone();
+        let broker = Broker { container, image, port, proxied, sasl_port, tls_port, cluster_id };
         broker.wait_until_ready()?;
         Ok(broker)
     }
@@ -86,6 +95,21 @@ impl Broker {
     /// When the broker was not started `with_sasl`.
     pub fn sasl_bootstrap(&self) -> String {
         loopback(self.sasl_port.expect("a broker started with_sasl"))
+    }
+
+    /// The address of the TLS listener.
+    ///
+    /// # Panics
+    /// When the broker was not started `with_tls`.
+    pub fn tls_bootstrap(&self) -> String {
+        loopback(self.tls_port.expect("a broker started with_tls"))
+    }
+
+    /// Makes a user for the TLS listener.
+    pub fn add_scram_user(&self, user: &str, password: &str) -> Result<()> {
+        let secret = format!("SCRAM-SHA-512=[iterations=4096,password={password}]");
+        let words = ["--alter", "--add-config", &secret, "--entity-type", "users", "--entity-name", user];
+        self.tool("kafka-configs.sh", &words).map(drop)
     }
 
     /// What a client behind the proxy is given; a `Proxy` has to stand there.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use integration_tests::admin::Admin;
-use integration_tests::kafka::{Broker, BrokerOptions};
+use integration_tests::kafka::{Broker, BrokerOptions, IMAGE_3_9, default_image};
 use integration_tests::mirror::{Finished, Mirror, MirrorConfig, finish};
 use integration_tests::workload::{self, Record, Writer, nasty_records, nul_header_records, unique_record};
 use integration_tests::{batch, checker, require_kafka, unique_name, wait_for};
@@ -22,14 +22,18 @@ struct Pair {
 /// Both brokers, started at once.
 fn pair() -> &'static Pair {
     static PAIR: OnceLock<Pair> = OnceLock::new();
-    PAIR.get_or_init(|| {
-        let source = std::thread::spawn(|| Broker::start(&BrokerOptions::default()));
-        let target = Broker::start(&BrokerOptions::default()).expect("the target starts");
-        Pair { source: source.join().expect("no panic").expect("the source starts"), target }
-    })
+    PAIR.get_or_init(|| Pair::start(&BrokerOptions::default()))
 }
 
 impl Pair {
+    fn start(options: &BrokerOptions) -> Pair {
+        std::thread::scope(|scope| {
+            let source = scope.spawn(|| Broker::start(options));
+            let target = Broker::start(options).expect("the target starts");
+            Pair { source: source.join().expect("no panic").expect("the source starts"), target }
+        })
+    }
+
     fn config(&self, stem: &str, include: &[&str]) -> MirrorConfig {
         MirrorConfig::new(&unique_name(stem), &self.source.bootstrap(), &self.target.bootstrap(), include)
             .text("topics", "refresh", "2s")
@@ -219,40 +223,83 @@ fn records_deleted_before_they_were_copied_halt_with_their_range() {
 }
 
 #[test]
-fn new_topics_and_partitions_are_copied_from_their_first_record() {
+fn new_topics_and_partitions_are_copied_from_their_first_record_by_one() {
+    run(|pair| discovered_by(1, pair));
+}
+
+#[test]
+fn new_topics_and_partitions_are_copied_from_their_first_record_by_two() {
+    run(|pair| discovered_by(2, pair));
+}
+
+/// With three instances, and Kafka 3.9 on both sides.
+#[test]
+fn new_topics_and_partitions_are_copied_from_their_first_record_by_three_on_3_9() {
+    require_kafka!(default_image());
+    require_kafka!(IMAGE_3_9);
+    discovered_by(3, &Pair::start(&BrokerOptions::kafka_3_9())).expect("the brokers do as they are told");
+}
+
+fn discovered_by(count: usize, pair: &Pair) -> Result<()> {
+    let stem = unique_name("found");
+    let (first, later, excluded) = (format!("{stem}-a"), format!("{stem}-b"), format!("{stem}-not"));
+    let source = Admin::connect(&pair.source.bootstrap())?;
+    source.create_topic(&first, 2)?;
+    let config = pair
+        .config("found", &[&format!("{stem}-.*")])
+        .set("topics", "exclude", &format!("[\"{excluded}\"]"))
+        .text("delivery", "start", "latest");
+    let mut instances: Vec<Mirror> = (0..count).map(|_| Mirror::run(&config)).collect::<Result<_>>()?;
+    let target = Admin::connect(&pair.target.bootstrap())?;
+    let partitions = |admin: &Admin| admin.partition_count(&first).ok().flatten();
+    wait_for("the first topic on the target", LONG, || partitions(&target).filter(|it| *it == 2));
+    source.create_topic(&later, 3)?;
+    source.create_topic(&excluded, 1)?;
+    workload::fill(&pair.source.bootstrap(), &later, 3, 0..300, 50)?;
+    source.grow_topic(&first, 4)?;
+    wait_for("the source topic to have grown", LONG, || partitions(&source).filter(|it| *it == 4));
+    workload::fill(&pair.source.bootstrap(), &first, 4, 0..400, 50)?;
+    let copied = || {
+        let count = |topic: &str| checker::count_records(&pair.target.bootstrap(), topic).unwrap_or(0);
+        (count(&first) + count(&later) == 700).then_some(())
+    };
+    wait_for("all records on the target", LONG, copied);
+    for topic in [&first, &later] {
+        checker::assert_equal((&pair.source.bootstrap(), topic), (&pair.target.bootstrap(), topic));
+    }
+    assert_eq!(target.partition_count(&excluded)?, None);
+    for instance in &mut instances {
+        instance.terminate()?;
+        assert_eq!(instance.wait(LONG)?, 0, "{}", instance.story());
+    }
+    Ok(())
+}
+
+/// At the default `topics.refresh` of 30 s.
+#[test]
+fn a_new_topic_is_there_within_the_default_refresh() {
     run(|pair| {
-        let stem = unique_name("found");
-        let (first, later, excluded) = (format!("{stem}-a"), format!("{stem}-b"), format!("{stem}-not"));
+        let stem = unique_name("refresh");
+        let config = MirrorConfig::new(
+            &unique_name("refresh"),
+            &pair.source.bootstrap(),
+            &pair.target.bootstrap(),
+            &[&format!("{stem}-.*")],
+        );
         let source = Admin::connect(&pair.source.bootstrap())?;
-        source.create_topic(&first, 2)?;
-        let config = pair
-            .config("found", &[&format!("{stem}-.*")])
-            .set("topics", "exclude", &format!("[\"{excluded}\"]"))
-            .text("delivery", "start", "latest");
-        let mut instances = [Mirror::run(&config)?, Mirror::run(&config)?];
-        let target = Admin::connect(&pair.target.bootstrap())?;
-        let partitions = |admin: &Admin| admin.partition_count(&first).ok().flatten();
-        wait_for("the first topic on the target", LONG, || partitions(&target).filter(|it| *it == 2));
-        source.create_topic(&later, 3)?;
-        source.create_topic(&excluded, 1)?;
-        workload::fill(&pair.source.bootstrap(), &later, 3, 0..300, 50)?;
-        source.grow_topic(&first, 4)?;
-        wait_for("the source topic to have grown", LONG, || partitions(&source).filter(|it| *it == 4));
-        workload::fill(&pair.source.bootstrap(), &first, 4, 0..400, 50)?;
-        let expected = 700;
-        let copied = || {
-            let count = |topic: &str| checker::count_records(&pair.target.bootstrap(), topic).unwrap_or(0);
-            (count(&first) + count(&later) == expected).then_some(())
-        };
-        wait_for("all records on the target", LONG, copied);
-        for topic in [&first, &later] {
-            checker::assert_equal((&pair.source.bootstrap(), topic), (&pair.target.bootstrap(), topic));
-        }
-        assert_eq!(target.partition_count(&excluded)?, None);
-        for instance in &mut instances {
-            instance.terminate()?;
-            assert_eq!(instance.wait(LONG)?, 0, "{}", instance.story());
-        }
+        let old = format!("{stem}-old");
+        source.create_topic(&old, 1)?;
+        workload::fill(&pair.source.bootstrap(), &old, 1, 0..10, 50)?;
+        let mut mirror = Mirror::run(&config)?;
+        let copied = |topic: &str| checker::count_records(&pair.target.bootstrap(), topic).unwrap_or(0);
+        wait_for("the old topic", LONG, || (copied(&old) == 10).then_some(()));
+        let new = format!("{stem}-new");
+        source.create_topic(&new, 2)?;
+        workload::fill(&pair.source.bootstrap(), &new, 2, 0..100, 50)?;
+        // The refresh, and then the time it takes to make the topic and to copy it.
+        wait_for("the new topic", Duration::from_secs(35), || (copied(&new) == 100).then_some(()));
+        mirror.terminate()?;
+        assert_eq!(mirror.wait(LONG)?, 0, "{}", mirror.story());
         Ok(())
     });
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use integration_tests::flow::{Flow, PARTITIONS};
 use integration_tests::mirror::Mirror;
+use integration_tests::proxy::Proxy;
 use integration_tests::require_kafka;
 use integration_tests::workload::now_ms;
 use stage::{PATIENCE, alone, source, target};
@@ -114,4 +115,72 @@ fn stop(mirror: &mut Mirror) {
     mirror.terminate().unwrap();
     assert_eq!(mirror.wait(Duration::from_secs(10)).unwrap(), 0, "{}", mirror.story());
     eprintln!("left after {:?}", start.elapsed());
+}
+
+#[test]
+fn lanes_move_on_after_a_kill() {
+    require_kafka!();
+    let _alone = alone();
+    let flow = Flow::new(source(), target(), "moved").unwrap();
+    let mut instances = [flow.start().unwrap(), flow.start().unwrap()];
+    let load = flow.load(0, 500).unwrap();
+    let visible = flow.follow().unwrap();
+    flow.wait_until_copying(&instances.each_ref(), &visible, PATIENCE);
+    let lost = flow.partitions_of(&flow.lanes_of(&instances[0]).unwrap()).unwrap();
+    assert!(!lost.is_empty() && lost.len() < PARTITIONS as usize);
+    instances[0].kill().unwrap();
+    let after = visible.wait_for_newer(&lost, now_ms(), Duration::from_secs(15));
+    eprintln!("partitions {lost:?} go on {after:?} after their instance was killed");
+    let records = load.stop().unwrap();
+    visible.wait_for_count(records, PATIENCE);
+    assert_eq!(flow.lanes_of(&instances[1]).unwrap().len(), EVERY_LANE);
+    flow.judge(records);
+}
+
+#[test]
+fn the_same_id_takes_over_at_once() {
+    require_kafka!();
+    let _alone = alone();
+    let flow = Flow::new(source(), target(), "same-id").unwrap();
+    let mut instances = [flow.start_as("one").unwrap(), flow.start_as("two").unwrap()];
+    let load = flow.load(0, 500).unwrap();
+    let visible = flow.follow().unwrap();
+    flow.wait_until_copying(&instances.each_ref(), &visible, PATIENCE);
+    let own = flow.lanes_of(&instances[0]).unwrap();
+    let lost = flow.partitions_of(&own).unwrap();
+    instances[0].kill().unwrap();
+    let killed = now_ms();
+    instances[0] = flow.start_as("one").unwrap();
+    let after = visible.wait_for_newer(&lost, killed, Duration::from_secs(5));
+    eprintln!("partitions {lost:?} go on {after:?} after their instance was killed and started again");
+    assert_eq!(flow.lanes_of(&instances[0]).unwrap(), own, "the lanes stay where they were");
+    let records = load.stop().unwrap();
+    visible.wait_for_count(records, PATIENCE);
+    flow.judge(records);
+}
+
+/// It lives, heartbeats and cannot work: the group would never take its lanes away (S6).
+#[test]
+fn s06_an_instance_without_its_source_leaves_its_lanes_to_others() {
+    require_kafka!();
+    let _alone = alone();
+    let flow = Flow::new(source(), target(), "blind").unwrap();
+    let proxy = Proxy::start(source()).unwrap();
+    let blind =
+        Mirror::run(&flow.config.clone().text("source", "bootstrap.servers", proxy.bootstrap())).unwrap();
+    let seeing = flow.start().unwrap();
+    let load = flow.load(0, 300).unwrap();
+    let visible = flow.follow().unwrap();
+    flow.wait_until_copying(&[&blind, &seeing], &visible, PATIENCE);
+    proxy.refuse(true);
+    let cut = now_ms();
+    let after = visible.wait_for_newer(&all_partitions(), cut, Duration::from_secs(100));
+    eprintln!("all partitions go on {after:?} after one of two instances lost its source");
+    assert_eq!(flow.lanes_of(&seeing).unwrap().len(), EVERY_LANE);
+    // With its source back it takes its share again.
+    proxy.refuse(false);
+    flow.wait_until_copying(&[&blind, &seeing], &visible, PATIENCE);
+    let records = load.stop().unwrap();
+    visible.wait_for_count(records, PATIENCE);
+    flow.judge(records);
 }

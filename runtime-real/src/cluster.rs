@@ -145,7 +145,8 @@ impl Cluster {
             }
         }
         // Read last: it is of the metadata just received.
-        listing.cluster_id = admin::cluster_id(self.native()).unwrap_or_default();
+        let id = admin::cluster_id(self.native()).filter(|id| !id.is_empty());
+        listing.cluster_id = id.ok_or_else(|| ApiError::timed_out("the question for the cluster's id"))?;
         Ok(listing)
     }
 

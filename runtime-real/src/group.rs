@@ -5,8 +5,10 @@
 //! says when it joins again) is kept by librdkafka apart from what the client fetches, so a turn is answered
 //! with an empty list. That fetches nothing, looks up no offsets, and needs no READ on the ledger.
 //!
+//! Lanes are shared out eagerly, all at once (docs/adr/0004): every lane always has an owner, whoever is killed when.
+//!
 //! **Turns.** When the group assigns or revokes, librdkafka calls [`MemberContext::rebalance`] and then waits,
-//! heartbeating, until `incremental_assign` or `incremental_unassign` is called: from any thread at any time,
+//! heartbeating, until `assign` or `unassign` is called: from any thread at any time,
 //! not only from the callback. So the callback only notes what happened, and the call is made when the
 //! Mirror has submitted Accept or Release. There is one open turn at a time: librdkafka begins no other
 //! before. The client is polled all the while, so `max.poll.interval.ms` never runs out; but the *group*
@@ -295,8 +297,8 @@ impl Member {
 fn answer(consumer: &BaseConsumer<MemberContext>, change: Change) {
     let nothing = TopicPartitionList::new();
     let answered = match change {
-        Change::Assign => consumer.incremental_assign(&nothing),
-        Change::Revoke => consumer.incremental_unassign(&nothing),
+        Change::Assign => consumer.assign(&nothing),
+        Change::Revoke => consumer.unassign(),
     };
     if let Err(error) = answered {
         tracing::warn!(?change, %error, "librdkafka does not take the answer to a turn");

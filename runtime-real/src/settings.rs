@@ -76,7 +76,7 @@ impl Settings {
         config
             .set("group.id", self.flow.group())
             .set("group.protocol", "classic")
-            .set("partition.assignment.strategy", "cooperative-sticky")
+            .set("partition.assignment.strategy", "range")
             .set("session.timeout.ms", SESSION_MS.to_string())
             .set("heartbeat.interval.ms", HEARTBEAT_MS.to_string())
             .set("max.poll.interval.ms", REBALANCE_MS.to_string())

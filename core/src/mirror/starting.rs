@@ -29,7 +29,12 @@ pub struct Starting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     DescribeSource,
+    /// Topics that may not be described are missing from a listing, and only asking by name tells them from
+    /// topics that do not exist.
+    DescribeNamed,
     DescribeTarget,
+    /// For the same reason, before anything is created.
+    DescribeLedger,
     CreateLedger,
     InspectLedger,
     Survey,
@@ -74,7 +79,13 @@ impl Starting {
         let ledger = ctx.flow.name.ledger();
         ctx.out.push(match self.step {
             Step::DescribeSource => Command::Describe { side: Side::Source, ask, topics: Topics::All },
+            Step::DescribeNamed => {
+                Command::Describe { side: Side::Source, ask, topics: Topics::Named(self.unlisted(ctx.flow)) }
+            }
             Step::DescribeTarget => Command::Describe { side: Side::Target, ask, topics: Topics::All },
+            Step::DescribeLedger => {
+                Command::Describe { side: Side::Target, ask, topics: Topics::Named(vec![ledger]) }
+            }
             Step::CreateLedger => {
                 let brokers = self.target.as_ref().map_or(1, |listing| listing.brokers);
                 Command::CreateTopics { ask, topics: vec![ledger_topic(ctx.flow, brokers)] }
@@ -100,7 +111,7 @@ impl Starting {
                 match answer.get(&ctx.flow.name.ledger()) {
                     // Its id comes with the next listing.
                     Some(Ok(())) => {
-                        self.go_on(Step::DescribeTarget);
+                        self.go_on(Step::DescribeLedger);
                         // Brokers learn of it a moment later.
                         self.retry_at = Some(ctx.now.instant + ctx.flow.limits.retry_min);
                     }
@@ -123,19 +134,69 @@ impl Starting {
 
     fn described(&mut self, ctx: &mut Context, side: Side, answer: &Result<Listing, Trouble>) {
         let listing = match answer {
+            // Claims carry the ids for ever, and two unknown ids would pass for two clusters.
+            Ok(listing) if listing.cluster_id.is_empty() => {
+                return self.failed(
+                    ctx,
+                    side,
+                    &Trouble::Passing("the cluster has not told its id yet".into()),
+                );
+            }
             Ok(listing) => listing.clone(),
             Err(trouble) => return self.failed(ctx, side, trouble),
         };
-        match side {
-            Side::Source => {
-                self.source = Some(listing);
+        // A topic that could not be described is neither present nor absent. Where the flow starts, and where a
+        // bounded run ends, is said of all topics at once.
+        let taken =
+            |(topic, _): &(&TopicName, &Trouble)| side == Side::Source && ctx.flow.filter.takes(topic);
+        if let Some((topic, trouble)) = listing.trouble.iter().find(taken) {
+            tracing::warn!(%topic, %trouble, "a topic cannot be described");
+            return self.failed(ctx, side, &trouble.clone());
+        }
+        match self.step {
+            Step::DescribeNamed => {
+                // A topic that has appeared since is found like any other that appears later.
                 self.go_on(Step::DescribeTarget);
             }
-            Side::Target => {
-                self.target = Some(listing);
-                self.compare(ctx);
-            }
+            Step::DescribeLedger => self.ledger_described(ctx, &listing),
+            Step::DescribeSource
+            | Step::DescribeTarget
+            | Step::CreateLedger
+            | Step::InspectLedger
+            | Step::Survey => match side {
+                Side::Source => {
+                    self.source = Some(listing);
+                    let all_listed = self.unlisted(ctx.flow).is_empty();
+                    self.go_on(if all_listed { Step::DescribeTarget } else { Step::DescribeNamed });
+                }
+                Side::Target => {
+                    self.target = Some(listing);
+                    self.compare(ctx);
+                }
+            },
         }
+    }
+
+    /// The source topics that the configuration names and that no listing shows.
+    fn unlisted(&self, flow: &Flow) -> Vec<TopicName> {
+        let listed = |topic: &TopicName| {
+            self.source.as_ref().is_some_and(|listing| listing.topics.contains_key(topic))
+        };
+        flow.filter.named().filter(|topic| !listed(topic)).collect()
+    }
+
+    fn ledger_described(&mut self, ctx: &mut Context, listing: &Listing) {
+        let ledger = ctx.flow.name.ledger();
+        if let Some(trouble) = listing.trouble.get(&ledger) {
+            return self.failed(ctx, Side::Target, trouble);
+        }
+        let Some(info) = listing.topics.get(&ledger) else {
+            return self.go_on(Step::CreateLedger);
+        };
+        if let Some(target) = &mut self.target {
+            target.topics.insert(ledger, info.clone());
+        }
+        self.compare(ctx);
     }
 
     /// Both listings are there: do they fit each other and the configuration?
@@ -148,7 +209,7 @@ impl Starting {
         }
         let ledger = ctx.flow.name.ledger();
         match target.topics.get(&ledger) {
-            None => self.go_on(Step::CreateLedger),
+            None => self.go_on(Step::DescribeLedger),
             Some(info) if info.partitions != ctx.flow.lanes => {
                 ctx.out.end(Exit::Configuration(format!(
                     "the ledger {ledger} has {} partitions, but delivery.lanes is {}: lanes are fixed when \
@@ -232,8 +293,12 @@ impl Starting {
 
     fn give_up(&mut self, ctx: &mut Context) {
         let side = match self.step {
-            Step::DescribeSource => Side::Source,
-            Step::DescribeTarget | Step::CreateLedger | Step::InspectLedger | Step::Survey => Side::Target,
+            Step::DescribeSource | Step::DescribeNamed => Side::Source,
+            Step::DescribeTarget
+            | Step::DescribeLedger
+            | Step::CreateLedger
+            | Step::InspectLedger
+            | Step::Survey => Side::Target,
         };
         let (side, text) = match &self.trouble {
             Some((side, trouble)) => (*side, trouble.to_string()),

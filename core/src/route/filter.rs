@@ -31,6 +31,13 @@ impl Pattern {
         let regex = Regex::new(&format!("^(?:{text})$")).map_err(why)?;
         Ok(Pattern { text: text.into(), regex })
     }
+
+    /// The topic that this pattern is the name of, if it is a name. A dot that nobody escaped stands for itself too.
+    fn literal(&self) -> Option<TopicName> {
+        let name = self.text.replace("\\.", ".").replace("\\-", "-");
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        (!name.is_empty() && name.chars().all(is_name)).then(|| TopicName::from(name.as_str()))
+    }
 }
 
 impl TopicFilter {
@@ -45,6 +52,11 @@ impl TopicFilter {
     pub fn takes(&self, topic: &TopicName) -> bool {
         let matches = |patterns: &[Pattern]| patterns.iter().any(|p| p.regex.is_match(topic.as_str()));
         !is_internal(topic) && matches(&self.include) && !matches(&self.exclude)
+    }
+
+    /// The topics that the include patterns name literally: those can be asked for although no listing shows them.
+    pub fn named(&self) -> impl Iterator<Item = TopicName> {
+        self.include.iter().filter_map(Pattern::literal).filter(|topic| self.takes(topic))
     }
 
     fn texts(&self) -> (Vec<&str>, Vec<&str>) {
@@ -105,6 +117,15 @@ mod tests {
             assert!(!takes(&[".*"], &[], internal), "{internal}");
         }
         assert!(takes(&[".*"], &[], "internal"));
+    }
+
+    #[test]
+    fn patterns_that_are_names_are_known_as_such() {
+        let owned = |list: &[&str]| list.iter().map(|text| text.to_string()).collect::<Vec<_>>();
+        let include = owned(&["orders", r"pay\.eu", "a.b", "x.*", "c|d", "no", "__own"]);
+        let filter = TopicFilter::new(&include, &owned(&["no"])).unwrap();
+        let named: Vec<TopicName> = filter.named().collect();
+        assert_eq!(named, ["orders", "pay.eu", "a.b"].map(TopicName::from));
     }
 
     #[test]

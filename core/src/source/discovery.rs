@@ -31,6 +31,8 @@ struct View {
 struct Seen {
     info: TopicInfo,
     unknown: u32,
+    /// It was there when this instance started.
+    at_start: bool,
 }
 
 impl Discovery {
@@ -38,6 +40,9 @@ impl Discovery {
     pub fn start(&mut self, ctx: &Context, source: &Listing, target: &Listing) {
         self.source.take_all(ctx, source, |topic| ctx.flow.filter.takes(topic));
         self.target.take_all(ctx, target, |_| true);
+        for seen in self.source.topics.values_mut() {
+            seen.at_start = true;
+        }
         self.source.next = Some(ctx.now.instant + ctx.flow.refresh);
         self.target.next = Some(ctx.now.instant + ctx.flow.refresh);
     }
@@ -98,6 +103,11 @@ impl Discovery {
     /// The question that the latest listing of this side answered.
     pub fn listed_at(&self, side: Side) -> Ask {
         self.seen_by(side).listed_at
+    }
+
+    /// Whether a source topic has appeared while this instance ran.
+    pub fn is_new(&self, topic: &TopicName) -> bool {
+        self.source.topics.get(topic).is_some_and(|seen| !seen.at_start)
     }
 
     pub fn source_topics(&self) -> impl Iterator<Item = (&TopicName, &TopicInfo)> {
@@ -161,7 +171,8 @@ impl View {
         }
         for (topic, info) in &listing.topics {
             if takes(topic) && !info.internal {
-                self.topics.insert(topic.clone(), Seen { info: info.clone(), unknown: 0 });
+                let at_start = self.topics.get(topic).is_some_and(|seen| seen.at_start);
+                self.topics.insert(topic.clone(), Seen { info: info.clone(), unknown: 0, at_start });
             }
         }
         if missing {

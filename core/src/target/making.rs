@@ -10,16 +10,19 @@ pub(super) struct Making {
     pub(super) config: TopicConfig,
     pub(super) target: Option<TopicInfo>,
     pub(super) unfit: Option<String>,
+    /// The topic has appeared while this instance ran: what is wrong with it must not end the others.
+    pub(super) is_new: bool,
 }
 
 impl Making {
-    pub(super) fn new(source: &TopicInfo, record: Option<&TopicRecord>) -> Making {
+    pub(super) fn new(source: &TopicInfo, record: Option<&TopicRecord>, is_new: bool) -> Making {
         Making {
             source: source.clone(),
             record: record.cloned(),
             config: TopicConfig::new(),
             target: None,
             unfit: None,
+            is_new,
         }
     }
 

@@ -140,7 +140,7 @@ impl TargetTopics {
                 continue;
             }
             let record = ledger.topics.get(topic);
-            let making = Making::new(source, record);
+            let making = Making::new(source, record, know.discovery.is_new(topic));
             match record {
                 Some(record) if record.source_id == source.id => match &record.target {
                     Some(pin) if pin.unfit.is_none() => {
@@ -247,7 +247,7 @@ impl TargetTopics {
         let mut topics = self.end_round();
         let configs = match answer {
             Ok(configs) => configs,
-            Err(trouble) => return self.round_failed(ctx, Side::Source, trouble),
+            Err(trouble) => return self.round_failed(ctx, Side::Source, &topics, trouble),
         };
         topics.retain(|topic, _| configs.contains_key(topic));
         let new_topics = topics
@@ -271,10 +271,10 @@ impl TargetTopics {
 
     fn created(&mut self, ctx: &mut Context, answer: &BTreeMap<TopicName, Result<(), Trouble>>) {
         let mut topics = self.end_round();
-        topics.retain(|topic, _| match answer.get(&ctx.flow.rename.target(topic)) {
+        topics.retain(|topic, making| match answer.get(&ctx.flow.rename.target(topic)) {
             Some(Ok(())) => true,
             Some(Err(trouble)) => {
-                self.topic_failed(ctx, topic, trouble);
+                self.topic_failed(ctx, topic, making, trouble);
                 false
             }
             None => false,
@@ -295,10 +295,14 @@ impl TargetTopics {
         let mut topics = self.end_round();
         let listing = match answer {
             Ok(listing) => listing,
-            Err(trouble) => return self.round_failed(ctx, Side::Target, trouble),
+            Err(trouble) => return self.round_failed(ctx, Side::Target, &topics, trouble),
         };
         for (topic, making) in &mut topics {
-            making.target = listing.topics.get(&ctx.flow.rename.target(topic)).cloned();
+            let target = ctx.flow.rename.target(topic);
+            making.target = listing.topics.get(&target).cloned();
+            if let Some(trouble) = listing.trouble.get(&target) {
+                self.topic_failed(ctx, topic, making, trouble);
+            }
         }
         topics.retain(|_, making| making.target.is_some());
         if topics.is_empty() {
@@ -324,7 +328,7 @@ impl TargetTopics {
         let mut topics = self.end_round();
         topics.retain(|topic, making| match answer.get(&ctx.flow.rename.target(topic)) {
             Some(Err(trouble)) => {
-                self.topic_failed(ctx, topic, trouble);
+                self.topic_failed(ctx, topic, making, trouble);
                 false
             }
             Some(Ok(())) | None => !making.is_pinned(),
@@ -345,7 +349,7 @@ impl TargetTopics {
         let mut topics = self.end_round();
         let configs = match answer {
             Ok(configs) => configs,
-            Err(trouble) => return self.round_failed(ctx, Side::Target, trouble),
+            Err(trouble) => return self.round_failed(ctx, Side::Target, &topics, trouble),
         };
         topics.retain(|topic, _| configs.contains_key(&ctx.flow.rename.target(topic)));
         for (topic, making) in &mut topics {
@@ -383,7 +387,7 @@ impl TargetTopics {
         let topics = self.end_round();
         let mut records = Vec::new();
         for (topic, making) in topics {
-            let (Some(record), Some(info)) = (making.record, making.target) else { continue };
+            let (Some(record), Some(info)) = (making.record.clone(), making.target.clone()) else { continue };
             let target = ctx.flow.rename.target(&topic);
             let ends: Result<Vec<_>, _> = Partition::all(info.partitions)
                 .map(|partition| {
@@ -397,14 +401,14 @@ impl TargetTopics {
                     if making.unfit.is_some() {
                         self.unfit.insert(topic.clone());
                     }
-                    let pin = TargetPin { topic: target, id: info.id, ends, unfit: making.unfit };
+                    let pin = TargetPin { topic: target, id: info.id, ends, unfit: making.unfit.clone() };
                     if record.target.as_ref() != Some(&pin) {
                         let record = TopicRecord { target: Some(pin), ..record };
                         records.push(Record::Topic(topic, record));
                     }
                 }
                 Err(trouble) => {
-                    self.topic_failed(ctx, &topic, &trouble);
+                    self.topic_failed(ctx, &topic, &making, &trouble);
                 }
             }
         }
@@ -423,24 +427,38 @@ impl TargetTopics {
         self.round.take().map(|round| round.topics).unwrap_or_default()
     }
 
-    fn round_failed(&mut self, ctx: &mut Context, side: Side, trouble: &Trouble) {
+    fn round_failed(
+        &mut self,
+        ctx: &mut Context,
+        side: Side,
+        topics: &BTreeMap<TopicName, Making>,
+        trouble: &Trouble,
+    ) {
         match trouble {
-            Trouble::NotAuthorized { .. } => ctx.out.end(Exit::NotAuthorized(side, trouble.clone())),
+            Trouble::NotAuthorized { resource, .. } => {
+                let is_named = |topic: &TopicName| {
+                    let asked = match side {
+                        Side::Source => topic.clone(),
+                        Side::Target => ctx.flow.rename.target(topic),
+                    };
+                    *resource == format!("Topic {asked}")
+                };
+                match topics.iter().find(|(topic, _)| is_named(topic)) {
+                    Some((topic, making)) => self.denied(ctx, side, topic, making, trouble),
+                    None => ctx.out.end(Exit::NotAuthorized(side, trouble.clone())),
+                }
+            }
             Trouble::Unreachable(_)
             | Trouble::Authentication(_)
             | Trouble::Refused(_)
-            | Trouble::Passing(_) => {
-                tracing::warn!(%side, %trouble, "cannot prepare target topics");
-                self.try_again(ctx);
-            }
+            | Trouble::Passing(_) => tracing::warn!(%side, %trouble, "cannot prepare target topics"),
         }
+        self.try_again(ctx);
     }
 
-    fn topic_failed(&mut self, ctx: &mut Context, topic: &TopicName, trouble: &Trouble) {
+    fn topic_failed(&mut self, ctx: &mut Context, topic: &TopicName, making: &Making, trouble: &Trouble) {
         match trouble {
-            Trouble::NotAuthorized { .. } => {
-                ctx.out.end(Exit::NotAuthorized(Side::Target, trouble.clone()));
-            }
+            Trouble::NotAuthorized { .. } => self.denied(ctx, Side::Target, topic, making, trouble),
             Trouble::Refused(text) => {
                 tracing::error!(%topic, %trouble, "the target refuses to have the topic; it is not mirrored");
                 self.refused.insert(topic.clone(), text.clone());
@@ -450,6 +468,23 @@ impl TargetTopics {
             }
         }
         self.try_again(ctx);
+    }
+
+    /// Whoever starts the mirror is told at once. A topic that appears years later must not end the others.
+    fn denied(
+        &mut self,
+        ctx: &mut Context,
+        side: Side,
+        topic: &TopicName,
+        making: &Making,
+        trouble: &Trouble,
+    ) {
+        if making.is_new {
+            tracing::error!(%topic, %trouble, %side, "the new topic is not mirrored; allow it, then restart");
+            self.refused.insert(topic.clone(), format!("the {side}: {trouble}"));
+        } else {
+            ctx.out.end(Exit::NotAuthorized(side, trouble.clone()));
+        }
     }
 
     fn try_again(&mut self, ctx: &Context) {

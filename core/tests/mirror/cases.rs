@@ -1,10 +1,11 @@
 //! Starts that must write nothing, memory that must stay bounded, and ledgers that must be refused.
 
 use crate::kit::{Answer, Clusters, Judge, Kit, ScriptedWorld};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use verbatim_core::command::{Command, LaneCommand, NewTopic};
 use verbatim_core::config::Flow;
-use verbatim_core::event::{Event, LaneEvent};
+use verbatim_core::event::{Event, LaneEvent, Listing};
 use verbatim_core::failure::{Side, Trouble};
 use verbatim_core::ledger::{Claim, Record, Terms, wanted_settings};
 use verbatim_core::route::Rename;
@@ -141,6 +142,22 @@ fn a_cluster_that_comes_late_is_waited_for() {
         _ => Answer::Obey,
     });
     Kit::new(world).run_to_done();
+}
+
+/// A client can know a cluster's topics before its id. Found by simulation: the claims said that the cluster had
+/// no name, and every later start was refused for being another flow.
+#[test]
+fn a_cluster_without_its_id_is_asked_again() {
+    let mut asked = BTreeMap::new();
+    let world = ScriptedWorld::new(clusters(), 2).scripted(move |_, command| match command {
+        Command::Describe { side, ask, .. } if asked.insert(*side, *ask).is_none() => {
+            let answer = Ok(Listing { brokers: 1, ..Listing::default() });
+            Answer::Events(vec![Event::Described { side: *side, ask: *ask, answer }])
+        }
+        _ => Answer::Obey,
+    });
+    let clusters = Kit::new(world).run_to_done().clusters;
+    Kit::from(clusters).run_to_done();
 }
 
 /// H2: only the lane's own claim ends a replay. While it cannot be read, the lane waits; it never believes less.

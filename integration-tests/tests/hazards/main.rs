@@ -4,3 +4,7 @@
 mod bounded;
 mod ends_of_transactions;
 mod flow;
+mod ledger;
+mod refused_batches;
+mod target_contents;
+mod topics;

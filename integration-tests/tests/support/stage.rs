@@ -9,9 +9,11 @@ use integration_tests::kafka::{Broker, BrokerOptions};
 /// For waits that promise nothing about time.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// It can be reached through a proxy too.
 pub fn source() -> &'static Broker {
     static BROKER: OnceLock<Broker> = OnceLock::new();
-    BROKER.get_or_init(|| Broker::start(&BrokerOptions::default()).expect("a broker starts"))
+    let options = || BrokerOptions::default().with_proxied_listener();
+    BROKER.get_or_init(|| Broker::start(&options()).expect("a broker starts"))
 }
 
 pub fn target() -> &'static Broker {

@@ -78,6 +78,13 @@ impl TransactionalProducer {
         unsafe { RdError::take(rd::rd_kafka_begin_transaction(self.client.ptr())) }
     }
 
+    /// Why the open transaction can only be aborted, if that is so. What fails after the cause is reported as no
+    /// more than purged; but a call that the present state does not allow is refused with the cause, and
+    /// beginning a transaction is not allowed while one is open.
+    pub(crate) fn abort_cause(&self) -> Option<RdError> {
+        self.begin().err().filter(|error| error.requires_abort)
+    }
+
     pub(crate) fn commit(&self, timeout: Duration) -> Result<(), RdError> {
         // SAFETY: as above.
         unsafe { RdError::take(rd::rd_kafka_commit_transaction(self.client.ptr(), millis(timeout))) }

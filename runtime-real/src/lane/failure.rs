@@ -2,6 +2,7 @@
 
 use crate::ffi::{Code, RdError};
 use kafka_types::TopicName;
+use std::collections::BTreeSet;
 use verbatim_core::failure::{Failure, Refusal, Trouble};
 
 /// A call that concerns the producer or its transaction as a whole.
@@ -113,6 +114,29 @@ pub(super) fn of_record(error: &RdError, fatal: Option<&RdError>, topic: &TopicN
         Meaning::TooLarge => Refusal::TooLarge(text),
         Meaning::Invalid => Refusal::Invalid(text),
         Meaning::Refused | Meaning::Passing => Refusal::Collateral(Failure::Abort(text)),
+    }
+}
+
+/// Whether an error only tells that something else has gone wrong before.
+pub(super) fn is_echo(error: &RdError) -> bool {
+    matches!(error.code, Code::RD_KAFKA_RESP_ERR__PURGE_QUEUE | Code::RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
+}
+
+/// Why a transaction with records for `topics` can only be aborted. The coordinator refuses a topic without
+/// librdkafka's saying which: with one there is no doubt, and with several the lane is taken again, which looks
+/// at each by itself.
+pub(super) fn of_transaction(cause: &RdError, topics: &BTreeSet<TopicName>, id: &str) -> Failure {
+    let only = if topics.len() == 1 { topics.first() } else { None };
+    match (meaning(cause, only, "Write", id), only) {
+        (Meaning::Denied(Trouble::NotAuthorized { resource, .. }), None) if resource == "Topic" => {
+            Failure::Unknown(cause.to_string())
+        }
+        (Meaning::Denied(trouble), _) => Failure::Fatal(trouble),
+        (Meaning::Fenced, _) => Failure::Fenced(cause.to_string()),
+        (Meaning::Epoch | Meaning::Diverged, _) => Failure::Unknown(cause.to_string()),
+        (Meaning::TooLarge | Meaning::Invalid | Meaning::Refused | Meaning::Passing, _) => {
+            Failure::Abort(cause.to_string())
+        }
     }
 }
 
@@ -290,6 +314,21 @@ mod tests {
             Some(Trouble::NotAuthorized { resource: "Topic l".into(), operation: "Read".into() })
         );
         assert_eq!(of_reading(&error(C::RD_KAFKA_RESP_ERR__TRANSPORT), &"l".into()), None);
+    }
+
+    #[test]
+    fn a_denied_topic_is_named_where_there_is_but_one() {
+        let denied = |topics: &[&str]| {
+            let cause = requires_abort(C::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+            of_transaction(&cause, &topics.iter().map(|&topic| topic.into()).collect(), ID)
+        };
+        let named = Trouble::NotAuthorized { resource: "Topic orders".into(), operation: "Write".into() };
+        assert_eq!(denied(&["orders"]), Failure::Fatal(named));
+        assert_eq!(kind(&denied(&["orders", "payments"])), "unknown");
+        let passing = requires_abort(C::RD_KAFKA_RESP_ERR__TIMED_OUT);
+        assert_eq!(kind(&of_transaction(&passing, &BTreeSet::new(), ID)), "abort");
+        assert!(is_echo(&error(C::RD_KAFKA_RESP_ERR__PURGE_QUEUE)));
+        assert!(!is_echo(&error(C::RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)));
     }
 
     #[test]

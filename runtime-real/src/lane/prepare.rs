@@ -6,13 +6,13 @@ use super::failure::of_writing;
 use super::target_reader::{Seen, TargetReader};
 use crate::ffi::{End, RdError, TransactionalProducer};
 use kafka_types::{TargetOffset, TargetPartition, TopicName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use verbatim_core::Attempt;
 use verbatim_core::command::PrepareFrom;
 use verbatim_core::event::{LaneEvent, Step, TargetState};
-use verbatim_core::failure::Failure;
+use verbatim_core::failure::{Failure, Trouble};
 
 pub(super) type Targets = BTreeMap<TargetPartition, PrepareFrom>;
 pub(super) type Answers = BTreeMap<TargetPartition, Result<TargetState, Failure>>;
@@ -101,11 +101,19 @@ pub(super) fn look(
 
 fn inspect(reader: &TargetReader, targets: &Targets, emitter: &Emitter) -> Result<Answers, Failure> {
     let places: Vec<_> = targets.keys().cloned().collect();
+    let topics: BTreeSet<&TopicName> = targets.keys().map(|place| &place.topic).collect();
+    let denied = if topics.is_empty() { Vec::new() } else { reader.denied(&topics) };
     let mut starts = reader.ends(&places, End::Start);
     let mut ends = reader.ends(&places, End::Latest);
     let mut answers = Answers::new();
     let mut searched: BTreeMap<TargetPartition, TargetOffset> = BTreeMap::new();
     for (place, &from) in targets {
+        if denied.contains(&place.topic) {
+            let (resource, operation) = (format!("Topic {}", place.topic), "Write".into());
+            let trouble = Trouble::NotAuthorized { resource, operation };
+            answers.insert(place.clone(), Err(Failure::Fatal(trouble)));
+            continue;
+        }
         let take = |of: &mut BTreeMap<_, _>| of.remove(place).expect("as many as asked for");
         let state = take(&mut starts).and_then(|log_start| {
             let high_watermark = take(&mut ends)?;

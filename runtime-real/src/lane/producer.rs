@@ -10,7 +10,7 @@ use super::store::Held;
 use super::watchdog::Watchdog;
 use crate::ffi::{Code, Delivery, OwnedMessage, RdError, TransactionalProducer, Waker};
 use kafka_types::{SourceOffset, TargetPartition, TopicName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -106,6 +106,21 @@ pub(super) struct Transaction {
     pub(super) accepted_any: bool,
     /// Whether a refused record has left a gap in the producer's sequence numbers.
     pub(super) has_gap: bool,
+    /// Where its records go.
+    pub(super) topics: BTreeSet<TopicName>,
+}
+
+impl Transaction {
+    fn begun(end_txn_sent_before: u64) -> Transaction {
+        Transaction { end_txn_sent_before, accepted_any: false, has_gap: false, topics: BTreeSet::new() }
+    }
+
+    pub(super) fn accepted(&mut self, topic: &TopicName) {
+        self.accepted_any = true;
+        if !self.topics.contains(topic) {
+            self.topics.insert(topic.clone());
+        }
+    }
 }
 
 impl Outbox {
@@ -192,7 +207,7 @@ impl Outbox {
         if self.transaction.is_none() {
             let (end_txn_sent_before, _) = self.producer.end_txns();
             self.producer.begin().map_err(|error| self.failure(Call::Begin, &error))?;
-            self.transaction = Some(Transaction { end_txn_sent_before, accepted_any: false, has_gap: false });
+            self.transaction = Some(Transaction::begun(end_txn_sent_before));
         }
         Ok(())
     }
@@ -202,8 +217,13 @@ impl Outbox {
         failure::of_call(call, error, fatal.as_ref(), &self.settings.transactional_id)
     }
 
+    /// Why the client would not even queue a record.
     pub(super) fn refusal(&self, error: &RdError, target: &TopicName) -> Refusal {
         let fatal = self.producer.fatal_error();
+        if fatal.is_none() && failure::is_echo(error) {
+            let unknown = || Failure::Unknown(error.to_string());
+            return Refusal::Collateral(self.doomed().unwrap_or_else(unknown));
+        }
         failure::of_record(error, fatal.as_ref(), target, &self.settings.transactional_id)
     }
 
@@ -254,7 +274,7 @@ impl Outbox {
             match self.producer.produce(&target.topic, target.partition.0, record, tag) {
                 Ok(()) => {
                     self.flight(batch).accepted();
-                    self.transaction.as_mut().expect("begun").accepted_any = true;
+                    self.transaction.as_mut().expect("begun").accepted(&target.topic);
                     return Ok(());
                 }
                 Err(error) if error.code == Code::RD_KAFKA_RESP_ERR__QUEUE_FULL => {
@@ -293,9 +313,12 @@ impl Outbox {
     /// Books the delivery reports that the client has served.
     pub(super) fn count_deliveries(&mut self) {
         let deliveries = self.producer.take_deliveries();
-        // A fatal error is the cause of all that fails after it.
+        // A fatal error is the cause of all that fails after it, and what dooms the transaction that of purges.
         let failed = deliveries.iter().any(|delivery| delivery.outcome.is_err());
         let fatal = if failed { self.producer.fatal_error() } else { None };
+        // An abort that has just ended leaves nothing in flight, and no transaction to ask about.
+        let in_flight = !self.flights.is_empty() || self.ledger.is_some();
+        let doomed = if failed && in_flight && fatal.is_none() { self.doomed() } else { None };
         for Delivery { tag, outcome } in deliveries {
             if let (Err(error), Some(transaction)) = (&outcome, &mut self.transaction) {
                 transaction.has_gap |= failure::leaves_gap(error);
@@ -310,10 +333,21 @@ impl Outbox {
                 Ok(offset) => flight.acknowledged(offset),
                 Err(error) => {
                     let id = &self.settings.transactional_id;
-                    flight.refused(failure::of_record(&error, fatal.as_ref(), &flight.topic, id));
+                    flight.refused(match &doomed {
+                        Some(cause) if failure::is_echo(&error) => Refusal::Collateral(cause.clone()),
+                        _ => failure::of_record(&error, fatal.as_ref(), &flight.topic, id),
+                    });
                 }
             }
         }
+    }
+
+    /// Why the open transaction as a whole must be aborted, if librdkafka has decided that. To be asked only while a
+    /// transaction is open there too: where none is, to ask would begin one.
+    fn doomed(&self) -> Option<Failure> {
+        let transaction = self.transaction.as_ref()?;
+        let cause = self.producer.abort_cause()?;
+        Some(failure::of_transaction(&cause, &transaction.topics, &self.settings.transactional_id))
     }
 
     /// Reports the batches whose last delivery report is in.

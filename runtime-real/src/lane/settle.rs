@@ -77,7 +77,7 @@ impl Outbox {
                     break;
                 }
             }
-            self.transaction.as_mut().expect("begun").accepted_any = true;
+            self.transaction.as_mut().expect("begun").accepted(&topic);
         }
         self.ledger = Some(flight);
         let until = Instant::now() + self.end_max;

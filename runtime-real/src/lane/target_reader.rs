@@ -3,10 +3,11 @@
 use super::client_config;
 use super::emitter::Emitter;
 use super::failure::of_reading;
+use crate::ffi::admin::writable_topics;
 use crate::ffi::{AssignedConsumer, Code, End, OwnedMessage, RdError, StartAt, list_offsets};
 use kafka_types::{Partition, TargetOffset, TargetPartition, TopicName};
 use rdkafka::ClientConfig;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use verbatim_core::failure::{Failure, Trouble};
 
@@ -77,6 +78,22 @@ impl TargetReader {
                 return ends;
             }
             std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Of these topics, those that may not be written to. Those of which nothing can be learnt are left out:
+    /// whatever is wrong there shows where it is asked for.
+    pub(super) fn denied(&self, topics: &BTreeSet<&TopicName>) -> Vec<TopicName> {
+        let names: Vec<&str> = topics.iter().map(|topic| topic.as_str()).collect();
+        match writable_topics(&**self.consumer.client(), &names, ASK_MAX) {
+            Ok(answers) => {
+                let denied = answers.into_iter().filter(|(_, answer)| matches!(answer, Ok(false)));
+                denied.map(|(topic, _)| TopicName::new(topic)).collect()
+            }
+            Err(error) => {
+                tracing::debug!(?error, "who may write to the target topics is not known");
+                Vec::new()
+            }
         }
     }
 

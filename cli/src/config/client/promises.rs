@@ -41,7 +41,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("group.protocol", "the mirror depends on the classic protocol's hand-over of lanes"),
     ("group.protocol.type", "the mirror depends on the consumer protocol"),
     ("group.remote.assignor", "the mirror depends on the classic protocol's hand-over of lanes"),
-    ("partition.assignment.strategy", "lanes are shared out cooperatively, so that each moves only once"),
+    ("partition.assignment.strategy", "lanes are shared out all at once, so that each always has an owner"),
     ("transactional.id", "each lane's is verbatim-<name>-<lane>: it is what fences a former owner"),
     ("auto.offset.reset", "no position is ever reset; use delivery.start for what exists at first"),
     ("auto.commit.interval.ms", "progress lives in the ledger; use delivery.commit.interval"),

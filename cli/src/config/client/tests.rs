@@ -148,7 +148,7 @@ fn what_would_break_a_promise_is_refused_with_the_reason() {
         ("request.timeout.ms", "1000", "must outlast a commit"),
         ("client.id", "x", "tell them apart"),
         ("value.serializer", "a.StringSerializer", "byte for byte"),
-        ("partition.assignment.strategy", "range", "cooperatively"),
+        ("partition.assignment.strategy", "cooperative-sticky", "all at once"),
         ("sasl.mechanism", "GSSAPI", "not a SASL mechanism of this build"),
     ] {
         let refused = refused(Side::Target, name, value);

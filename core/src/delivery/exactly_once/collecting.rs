@@ -1,11 +1,10 @@
 //! Records come from the source and go out to the target within one transaction.
 
-use super::joining::halt_of;
 use super::{Arrival, Lane, Share, Stage, Transaction};
 use crate::batch::{Acknowledged, Batch, BatchId};
 use crate::command::LaneCommand;
 use crate::event::{Refused, SourceStop, Step};
-use crate::failure::{Failure, Refusal, Side, Trouble};
+use crate::failure::{Failure, Refusal, Trouble};
 use crate::ledger::{Halt, HaltReason};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::{SourceOffset, SourcePartition, TargetPartition};
@@ -68,13 +67,7 @@ impl Lane {
                 Some(Arrival::Caught(partition, position)) => {
                     self.reach(ctx, know, &partition, position);
                 }
-                Some(Arrival::Stopped(partition, stop)) => match halt_of(stop) {
-                    Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
-                    None => {
-                        let topic = partition.topic.clone();
-                        self.suspect(ctx, know, &partition, Side::Source, topic);
-                    }
-                },
+                Some(Arrival::Stopped(partition, stop)) => self.source_stopped(ctx, know, &partition, stop),
             }
         }
         if self.is_mirroring() {
@@ -92,19 +85,13 @@ impl Lane {
         }
     }
 
-    pub(super) fn acked(
-        &mut self,
-        ctx: &mut Context,
-        know: &Knowledge,
-        id: BatchId,
-        outcome: Result<Acknowledged, Refused>,
-    ) {
+    pub(super) fn acked(&mut self, ctx: &mut Context, id: BatchId, outcome: Result<Acknowledged, Refused>) {
         match outcome {
             Ok(acknowledged) => match self.run.acknowledge(id, acknowledged) {
                 Ok(batch) => self.intake.released(batch.bytes),
                 Err(_) => self.abort(ctx, &format!("batch {id} was not acknowledged whole")),
             },
-            Err(Refused { refusal, record }) => self.refused(ctx, know, id, refusal, record),
+            Err(Refused { refusal, record }) => self.refused(ctx, id, refusal, record),
         }
     }
 
@@ -149,25 +136,17 @@ impl Lane {
     }
 
     /// The target did not take a batch.
-    fn refused(
-        &mut self,
-        ctx: &mut Context,
-        know: &Knowledge,
-        id: BatchId,
-        refusal: Refusal,
-        record: Option<SourceOffset>,
-    ) {
+    fn refused(&mut self, ctx: &mut Context, id: BatchId, refusal: Refusal, record: Option<SourceOffset>) {
         let Some(batch) = self.run.unacknowledged(id).cloned() else {
             return self.abort(ctx, "a batch was refused that is not part of the run");
         };
         let (reason, text) = match refusal {
             Refusal::TooLarge(text) => (HaltReason::Oversized, text),
             Refusal::Invalid(text) => (HaltReason::Refused, text),
-            Refusal::Collateral(Failure::Fatal(trouble @ Trouble::NotAuthorized { .. })) => {
-                let target = self.base(know, &batch.partition).map(|base| base.target_topic);
-                let detail = format!("{trouble} (target topic {target:?})");
-                self.halt(ctx, &batch.partition, HaltReason::NotAuthorized, None, detail);
-                return self.abort(ctx, &trouble.to_string());
+            Refusal::Collateral(Failure::Fatal(Trouble::NotAuthorized { resource, operation })) => {
+                let detail = format!("the target cluster refuses {operation} on {resource}");
+                self.halt(ctx, &batch.partition, HaltReason::NotAuthorized, None, detail.clone());
+                return self.abort(ctx, &detail);
             }
             Refusal::Collateral(failure) => {
                 return self.failed(ctx, Step::Produce, failure);

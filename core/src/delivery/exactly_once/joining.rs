@@ -61,11 +61,16 @@ impl Lane {
         for partition in waiting {
             match self.readiness(ctx, know, &partition) {
                 Readiness::Wait => self.join_soon(ctx),
-                Readiness::Ready(..) if self.stopped.contains(&partition) => again = true,
-                Readiness::Ready(target, from) => {
-                    self.shares.insert(partition, Share::Preparing);
-                    targets.insert(target, from);
-                }
+                Readiness::Ready(target, from) => match self.stopped.get(&partition).cloned() {
+                    Some(stop) => match stop.and_then(|stop| halt_of(&partition, stop)) {
+                        Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
+                        None => again = true,
+                    },
+                    None => {
+                        self.shares.insert(partition, Share::Preparing);
+                        targets.insert(target, from);
+                    }
+                },
                 Readiness::Halt(reason, detail) => self.halt(ctx, &partition, reason, None, detail),
             }
         }
@@ -134,8 +139,9 @@ impl Lane {
                     Ok(()) => positions.push(self.start_reading(&partition, &base)),
                     Err((reason, detail)) => self.halt(ctx, &partition, reason, None, detail),
                 },
-                Some(Err(Failure::Fatal(trouble @ Trouble::NotAuthorized { .. }))) => {
-                    self.halt(ctx, &partition, HaltReason::NotAuthorized, None, trouble.to_string());
+                Some(Err(Failure::Fatal(Trouble::NotAuthorized { resource, operation }))) => {
+                    let detail = format!("the target cluster refuses {operation} on {resource}");
+                    self.halt(ctx, &partition, HaltReason::NotAuthorized, None, detail);
                 }
                 Some(Err(failure)) => {
                     tracing::warn!(lane = %self.id, %partition, %failure, "target partition not ready");
@@ -179,6 +185,28 @@ impl Lane {
     /// Tries waiting partitions again within a second.
     pub(super) fn join_soon(&mut self, ctx: &Context) {
         self.join_at.get_or_insert(ctx.now.instant + SOON);
+    }
+
+    /// The source gives no more of a partition.
+    pub(super) fn source_stopped(
+        &mut self,
+        ctx: &mut Context,
+        know: &mut Knowledge,
+        partition: &SourcePartition,
+        stop: SourceStop,
+    ) {
+        match &stop {
+            // A topic that was made anew looks just so: the stop is judged once the topic is known to be the same.
+            SourceStop::OutOfRange { .. } | SourceStop::Truncated { .. } | SourceStop::Gone => {
+                self.suspect(ctx, know, partition, Side::Source, partition.topic.clone());
+                self.stopped.insert(partition.clone(), Some(stop));
+            }
+            SourceStop::Unsendable { .. } | SourceStop::Unreadable { .. } | SourceStop::NotAuthorized => {
+                if let Some((reason, offset, detail)) = halt_of(partition, stop) {
+                    self.halt(ctx, partition, reason, offset, detail);
+                }
+            }
+        }
     }
 
     /// The partition, or its copy, seems to be gone or another: it is read again once answers from now on
@@ -337,7 +365,10 @@ fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, St
 }
 
 /// What a source that gives no more means for the partition. Absent for a topic that may only look gone.
-pub(super) fn halt_of(stop: SourceStop) -> Option<(HaltReason, Option<SourceOffset>, String)> {
+fn halt_of(
+    partition: &SourcePartition,
+    stop: SourceStop,
+) -> Option<(HaltReason, Option<SourceOffset>, String)> {
     Some(match stop {
         SourceStop::OutOfRange { position, log_start: Some(start), .. } if position < start => {
             let lost = format!("the source deleted offsets {position} to {} uncopied", start.0 - 1);
@@ -359,7 +390,8 @@ pub(super) fn halt_of(stop: SourceStop) -> Option<(HaltReason, Option<SourceOffs
         SourceStop::Unsendable { offset, why } => (HaltReason::Unsendable, Some(offset), why),
         SourceStop::Unreadable { offset, why } => (HaltReason::Unreadable, offset, why),
         SourceStop::NotAuthorized => {
-            (HaltReason::NotAuthorized, None, "READ on the source topic was refused".into())
+            let detail = format!("the source cluster refuses Read on Topic {}", partition.topic);
+            (HaltReason::NotAuthorized, None, detail)
         }
         SourceStop::Gone => return None,
     })
@@ -394,7 +426,7 @@ impl Lane {
             }
             stays
         });
-        self.stopped.insert(partition.clone());
+        self.stopped.insert(partition.clone(), None);
         let partitions = vec![partition.clone()];
         ctx.out.lane(self.id, self.attempt, LaneCommand::Unassign { partitions });
     }

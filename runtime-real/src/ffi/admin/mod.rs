@@ -14,8 +14,9 @@ pub(crate) use cluster::{cluster_id, describe_cluster, find_broker};
 pub(crate) use configs::describe_configs;
 pub(crate) use create::{TopicToCreate, create_partitions, create_topics};
 pub(crate) use offsets::{Isolation, Spec, list_offsets};
-pub(crate) use topics::describe_topics;
+pub(crate) use topics::{describe_topics, writable_topics};
 
+use super::client::Client;
 use crate::trouble::ApiError;
 use rdkafka::bindings as rk;
 use rdkafka::client::NativeClient;
@@ -26,6 +27,23 @@ use std::time::Duration;
 
 /// How much longer than the request's own time-out its answer is awaited: librdkafka answers by itself.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// A client of rust-rdkafka's or of this module's own: any can ask.
+pub(crate) trait Handle {
+    fn handle(&self) -> *mut rk::rd_kafka_t;
+}
+
+impl Handle for NativeClient {
+    fn handle(&self) -> *mut rk::rd_kafka_t {
+        self.ptr()
+    }
+}
+
+impl Handle for Client {
+    fn handle(&self) -> *mut rk::rd_kafka_t {
+        self.ptr()
+    }
+}
 
 /// An answered request. Everything read from it borrows from it.
 struct Answer(NonNull<rk::rd_kafka_event_t>);
@@ -47,9 +65,9 @@ impl Drop for Answer {
 struct Queue(NonNull<rk::rd_kafka_queue_t>);
 
 impl Queue {
-    fn new(client: &NativeClient) -> Queue {
+    fn new(client: &impl Handle) -> Queue {
         // SAFETY: the client outlives this call; the queue holds its own reference on it.
-        let queue = unsafe { rk::rd_kafka_queue_new(client.ptr()) };
+        let queue = unsafe { rk::rd_kafka_queue_new(client.handle()) };
         Queue(NonNull::new(queue).expect("rd_kafka_queue_new never fails"))
     }
 }
@@ -65,9 +83,9 @@ impl Drop for Queue {
 struct Options(NonNull<rk::rd_kafka_AdminOptions_t>);
 
 impl Options {
-    fn new(client: &NativeClient, op: RDKafkaAdminOp, timeout: Duration) -> Options {
+    fn new(client: &impl Handle, op: RDKafkaAdminOp, timeout: Duration) -> Options {
         // SAFETY: the client is alive.
-        let options = unsafe { rk::rd_kafka_AdminOptions_new(client.ptr(), op) };
+        let options = unsafe { rk::rd_kafka_AdminOptions_new(client.handle(), op) };
         let options = Options(NonNull::new(options).expect("every admin operation named here is known"));
         let mut text = [0; 256];
         // SAFETY: the options are alive, and the buffer is as long as said.
@@ -109,6 +127,18 @@ impl Options {
         self
     }
 
+    /// Asks too what the one who asks may do.
+    fn authorized_operations(self) -> Options {
+        // SAFETY: as in `isolation`, for a description of topics.
+        unsafe {
+            let error = rk::rd_kafka_AdminOptions_set_include_authorized_operations(self.ptr(), 1);
+            if !error.is_null() {
+                rk::rd_kafka_error_destroy(error);
+            }
+        }
+        self
+    }
+
     fn ptr(&self) -> *mut rk::rd_kafka_AdminOptions_t {
         self.0.as_ptr()
     }
@@ -123,7 +153,7 @@ impl Drop for Options {
 
 /// Sends a request by `launch` and waits for its answer. An error here is one of the request as a whole.
 fn ask(
-    client: &NativeClient,
+    client: &impl Handle,
     what: &str,
     timeout: Duration,
     launch: impl FnOnce(*mut rk::rd_kafka_queue_t),

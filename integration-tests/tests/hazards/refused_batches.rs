@@ -73,3 +73,22 @@ fn h11_a_record_too_large_for_the_target_halts_its_partition_there() {
     flow.ends_with(0, "done");
     assert_eq!(flow.assert_equal(&topic), 200);
 }
+
+/// A compacted topic takes no record without a key, and says so of the whole batch.
+#[test]
+fn a_record_without_a_key_halts_before_a_compacted_topic() {
+    require_kafka!();
+    let flow = Flow::new("keyless").set("delivery", "lanes", "1");
+    let topic = flow.make("t", 1, 0);
+    let other = flow.make("other", 1, 300);
+    flow.target_admin.create_topic_with(&topic, 1, &[("cleanup.policy", "compact")]).unwrap();
+    let mut records: Vec<Record> = (0..50).map(|number| unique_record(number, 1, 100)).collect();
+    records[31].key = None;
+    batch::produce(flow.source(), &topic, 0, &records).unwrap();
+
+    flow.ends_with(65, "refused at offset 31");
+    let row = flow.row(&topic, 0);
+    assert_eq!((row.position.as_str(), row.state.as_str()), ("31", "halted"), "{row:?}");
+    assert_eq!(flow.copied(&topic), 31, "all before it, and nothing after it");
+    assert_eq!(flow.assert_equal(&other), 300, "the others go on");
+}

@@ -166,6 +166,58 @@ fn h06_a_target_topic_made_anew_while_down_halts() {
     assert!(flow.row(&topic, 1).reason.starts_with("recreated"));
 }
 
+#[test]
+fn a_topic_deleted_while_running_halts_by_name_on_either_side() {
+    require_kafka!();
+    for side in [Side::Source, Side::Target] {
+        let flow = Flow::new("deleted").set("delivery", "lanes", "1");
+        let (topic, other) = (flow.make("t", 2, 100), flow.make("other", 1, 100));
+        let mirror = flow.run();
+        flow.wait_until_copied(&topic, 100);
+        flow.wait_until_copied(&other, 100);
+        match side {
+            Side::Source => flow.source_admin.delete_topic(&topic).unwrap(),
+            Side::Target => {
+                flow.target_admin.delete_topic(&topic).unwrap();
+                flow.fill(&topic, 2, 100..200);
+            }
+        }
+        for partition in 0..2 {
+            flow.wait_until_halted(&topic, partition, "deleted");
+        }
+        flow.fill(&other, 1, 100..300);
+        assert_eq!(flow.wait_until_equal(&other), 300, "the others go on");
+        flow.stop(mirror);
+        if side == Side::Target {
+            assert_eq!(flow.target_admin.partition_count(&topic).unwrap(), None, "not made again unasked");
+        }
+    }
+}
+
+#[test]
+fn a_topic_deleted_while_down_halts_by_name_on_either_side() {
+    require_kafka!();
+    for side in [Side::Source, Side::Target] {
+        let flow = Flow::new("deleted-down").set("delivery", "lanes", "1");
+        let (topic, other) = (flow.make("t", 2, 100), flow.make("other", 1, 100));
+        flow.ends_with(0, "done");
+        match side {
+            Side::Source => flow.source_admin.delete_topic(&topic).unwrap(),
+            Side::Target => {
+                flow.target_admin.delete_topic(&topic).unwrap();
+                flow.fill(&topic, 2, 100..200);
+            }
+        }
+        flow.fill(&other, 1, 100..300);
+        let finished = flow.ends_with(65, "deleted");
+        assert!(finished.stderr.contains(&format!("{topic}/1: deleted")), "{}", finished.stderr);
+        assert_eq!(flow.assert_equal(&other), 300, "the others go on");
+        let row = flow.row(&topic, 0);
+        assert_eq!((row.state.as_str(), row.position.as_str()), ("halted", "50"), "{row:?}");
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Source,
     Target,
