@@ -22,6 +22,8 @@ pub struct BoundedRun {
     step: Step,
     next: Option<Instant>,
     ends: BTreeMap<SourcePartition, SourceOffset>,
+    /// Topics that the flow had copied from before this run, as first surveyed.
+    copied_before: Option<BTreeSet<TopicName>>,
     /// The whole flow's progress as last surveyed.
     flow: FlowProgress,
     /// Since when all that is left is held back by open source transactions.
@@ -66,6 +68,7 @@ impl BoundedRun {
             step: Step::Unfixed,
             next: None,
             ends: BTreeMap::new(),
+            copied_before: None,
             flow: FlowProgress::default(),
             held_since: None,
             done: 0,
@@ -80,8 +83,8 @@ impl BoundedRun {
         match self.step {
             Step::Unfixed => {
                 self.next = Some(ctx.now.instant + SOON);
-                let there = |it: &SourcePartition| !know.discovery.is_deleted(Side::Source, &it.topic);
-                let partitions = know.discovery.source_partitions().filter(there).collect();
+                let wanted = |it: &SourcePartition| is_there(know, &it.topic) && self.needs_end(it);
+                let partitions = know.discovery.source_partitions().filter(wanted).collect();
                 let at = match self.until {
                     Until::End => Place::HighWatermark,
                     Until::Time(time) => Place::Time(time),
@@ -157,8 +160,15 @@ impl BoundedRun {
         }
         let ends =
             answer.iter().filter_map(|(partition, end)| Some((partition.clone(), *end.as_ref().ok()?)));
-        self.ends = ends.collect();
+        self.ends.extend(ends);
         self.step = Step::Idle;
+    }
+
+    /// Ends are fixed once for all there is. A listing can lack a topic that is there, though, and only the ledger
+    /// tells that apart from a topic that has appeared since.
+    fn needs_end(&self, partition: &SourcePartition) -> bool {
+        let is_known = |topics: &BTreeSet<TopicName>| topics.contains(&partition.topic);
+        !self.ends.contains_key(partition) && self.copied_before.as_ref().is_none_or(is_known)
     }
 
     fn surveyed(
@@ -176,6 +186,12 @@ impl BoundedRun {
                 tracing::warn!(%trouble, "cannot read the ledger");
                 return None;
             }
+        }
+        let copied = || self.flow.entries.keys().map(|partition| partition.topic.clone()).collect();
+        self.copied_before.get_or_insert_with(copied);
+        if self.has_reappeared(around.know) {
+            self.step = Step::Unfixed;
+            return None;
         }
         self.done = self.ends.iter().map(|(partition, end)| self.flow.done(partition, *end)).sum();
         let left = self.left(ctx, around);
@@ -256,10 +272,26 @@ impl BoundedRun {
     /// Partitions that have neither reached their end nor halted.
     fn left(&self, ctx: &Context, around: &Surroundings<'_>) -> BTreeSet<SourcePartition> {
         let halted = self.halted(ctx, around);
-        let left = |(partition, end): &(&SourcePartition, &SourceOffset)| {
-            !halted.contains_key(*partition) && !self.flow.has_reached(partition, **end)
+        let ahead = self.ends.iter().filter(|(partition, end)| !self.flow.has_reached(partition, **end));
+        let left = ahead.map(|(partition, _)| partition).chain(self.gone(ctx, around));
+        left.filter(|partition| !halted.contains_key(*partition)).cloned().collect()
+    }
+
+    /// Whether a topic of which no end is fixed was only missing from a listing.
+    fn has_reappeared(&self, know: &Knowledge) -> bool {
+        let lacks_ends = |topic: &&TopicName| !self.ends.keys().any(|partition| partition.topic == **topic);
+        self.copied_before.iter().flatten().filter(lacks_ends).any(|topic| is_there(know, topic))
+    }
+
+    /// Partitions that were copied once and that the source has no more, so that no end was fixed for them. Their
+    /// lanes are to say what has become of them.
+    fn gone(&self, ctx: &Context, around: &Surroundings<'_>) -> impl Iterator<Item = &SourcePartition> {
+        let is_gone = |partition: &&SourcePartition| {
+            !self.ends.contains_key(*partition)
+                && ctx.flow.filter.takes(&partition.topic)
+                && !is_there(around.know, &partition.topic)
         };
-        self.ends.iter().filter(left).map(|(partition, _)| partition.clone()).collect()
+        self.flow.entries.keys().filter(is_gone)
     }
 
     fn halted(&self, ctx: &Context, around: &Surroundings<'_>) -> BTreeMap<SourcePartition, String> {
@@ -275,10 +307,13 @@ impl BoundedRun {
             let gone = gone.then(|| "the source topic was deleted before it was copied".to_string());
             around.refused.get(&partition.topic).cloned().or(gone)
         };
-        let halted = |(partition, end): (&SourcePartition, &SourceOffset)| {
-            Some((partition.clone(), reason(partition, *end)?))
+        let halted = |(partition, end): (&SourcePartition, SourceOffset)| {
+            Some((partition.clone(), reason(partition, end)?))
         };
-        self.ends.iter().filter_map(halted).collect()
+        let ends = self.ends.iter().map(|(partition, end)| (partition, *end));
+        ends.chain(self.gone(ctx, around).map(|partition| (partition, SourceOffset::ZERO)))
+            .filter_map(halted)
+            .collect()
     }
 
     /// Whether a halt that the ledger shows is more than the trace of an earlier run, whose cause may be gone:
@@ -293,6 +328,11 @@ impl BoundedRun {
     fn pause(&mut self, ctx: &Context) {
         self.next = Some(ctx.now.instant + SOON);
     }
+}
+
+/// Whether the source has the topic, as far as listings tell.
+fn is_there(know: &Knowledge, topic: &TopicName) -> bool {
+    know.discovery.source_topic(topic).is_some() && !know.discovery.is_deleted(Side::Source, topic)
 }
 
 impl FlowProgress {

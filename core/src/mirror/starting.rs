@@ -145,11 +145,16 @@ impl Starting {
             Ok(listing) => listing.clone(),
             Err(trouble) => return self.failed(ctx, side, trouble),
         };
+        // A topic that could not be described is neither present nor absent. Where the flow starts, and where a
+        // bounded run ends, is said of all topics at once.
+        let taken =
+            |(topic, _): &(&TopicName, &Trouble)| side == Side::Source && ctx.flow.filter.takes(topic);
+        if let Some((topic, trouble)) = listing.trouble.iter().find(taken) {
+            tracing::warn!(%topic, %trouble, "a topic cannot be described");
+            return self.failed(ctx, side, &trouble.clone());
+        }
         match self.step {
             Step::DescribeNamed => {
-                if let Some(trouble) = listing.trouble.values().next() {
-                    return self.failed(ctx, side, trouble);
-                }
                 // A topic that has appeared since is found like any other that appears later.
                 self.go_on(Step::DescribeTarget);
             }

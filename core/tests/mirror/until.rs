@@ -2,10 +2,11 @@
 
 use crate::kit::{Answer, Clusters, Judge, Kit, ScriptedWorld};
 use std::time::Duration;
-use verbatim_core::command::{Command, LaneCommand};
+use verbatim_core::command::{Command, LaneCommand, Topics};
 use verbatim_core::config::{Flow, Until};
-use verbatim_core::event::{Event, GroupEvent, LaneEvent, Step, Turn, Urgency};
-use verbatim_core::failure::Failure;
+use verbatim_core::event::{Event, GroupEvent, LaneEvent, Listing, Step, Turn, Urgency};
+use verbatim_core::failure::{Failure, Side};
+use verbatim_core::route::TopicFilter;
 use verbatim_core::time::Timestamp;
 use verbatim_core::{Exit, LaneId};
 
@@ -210,6 +211,49 @@ fn a_repaired_halt_is_lifted_by_the_next_run() {
     topic.config.insert("max.message.bytes".into(), "10000".into());
     let world = Kit::from(clusters).with(|flow| flow.incarnation = "i-2".into()).run_to_done();
     assert_eq!(Judge::new(&world.clusters).entry("orders", 0).halted, None);
+}
+
+/// No end can be fixed for what is gone, but done it is not.
+#[test]
+fn a_topic_deleted_while_down_is_a_halt_and_no_success() {
+    let mut clusters = Kit::from(clusters()).run_to_done().clusters;
+    clusters.source.remove(&"orders".into());
+    clusters.source_topic("payments", 1);
+    clusters.append("payments", 0, 7);
+    let (exit, world) = Kit::from(clusters).with(|flow| flow.incarnation = "i-2".into()).run();
+    let Exit::Halted(halted) = exit else { panic!("{exit:?}") };
+    assert_eq!(halted.len(), 2, "{halted:?}");
+    assert!(halted.values().all(|reason| reason.starts_with("deleted")), "{halted:?}");
+    assert_eq!(Judge::new(&world.clusters).copies("payments", 0).len(), 7, "the others are copied");
+    // Whoever does not want it any more says so.
+    let without = |flow: &mut Flow| {
+        flow.incarnation = "i-3".into();
+        flow.filter = TopicFilter::new(&[".*".into()], &["orders".into()]).unwrap();
+    };
+    Kit::from(world.clusters).with(without).run_to_done();
+}
+
+/// H5: a listing lacks a topic that is there. The run must reach its end too.
+#[test]
+fn a_topic_missing_from_the_first_listing_is_not_left_out_of_a_bounded_run() {
+    let mut clusters = Kit::from(clusters()).run_to_done().clusters;
+    clusters.append("orders", 0, 5);
+    let mut hidden = false;
+    let world = ScriptedWorld::new(clusters, 2).scripted(move |clusters, command| match command {
+        Command::Describe { side: Side::Source, ask, topics: Topics::All } if !hidden => {
+            hidden = true;
+            let listing =
+                Listing { cluster_id: clusters.source_id.clone(), brokers: 1, ..Listing::default() };
+            Answer::Events(vec![Event::Described { side: Side::Source, ask: *ask, answer: Ok(listing) }])
+        }
+        _ => Answer::Obey,
+    });
+    let quick = |flow: &mut Flow| {
+        flow.incarnation = "i-2".into();
+        flow.refresh = Duration::from_secs(2);
+    };
+    let world = Kit::new(world).with(quick).run_to_done();
+    assert_eq!(Judge::new(&world.clusters).copies("orders", 0).len(), 35);
 }
 
 /// A commit of unknown outcome while leaving is left to the next owner.

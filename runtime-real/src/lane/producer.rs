@@ -217,8 +217,13 @@ impl Outbox {
         failure::of_call(call, error, fatal.as_ref(), &self.settings.transactional_id)
     }
 
+    /// Why the client would not even queue a record.
     pub(super) fn refusal(&self, error: &RdError, target: &TopicName) -> Refusal {
         let fatal = self.producer.fatal_error();
+        if fatal.is_none() && failure::is_echo(error) {
+            let unknown = || Failure::Unknown(error.to_string());
+            return Refusal::Collateral(self.doomed().unwrap_or_else(unknown));
+        }
         failure::of_record(error, fatal.as_ref(), target, &self.settings.transactional_id)
     }
 
@@ -311,7 +316,9 @@ impl Outbox {
         // A fatal error is the cause of all that fails after it, and what dooms the transaction that of purges.
         let failed = deliveries.iter().any(|delivery| delivery.outcome.is_err());
         let fatal = if failed { self.producer.fatal_error() } else { None };
-        let doomed = if failed && fatal.is_none() { self.doomed() } else { None };
+        // An abort that has just ended leaves nothing in flight, and no transaction to ask about.
+        let in_flight = !self.flights.is_empty() || self.ledger.is_some();
+        let doomed = if failed && in_flight && fatal.is_none() { self.doomed() } else { None };
         for Delivery { tag, outcome } in deliveries {
             if let (Err(error), Some(transaction)) = (&outcome, &mut self.transaction) {
                 transaction.has_gap |= failure::leaves_gap(error);
@@ -335,12 +342,9 @@ impl Outbox {
         }
     }
 
-    /// Why the open transaction as a whole must be aborted, if librdkafka has decided that. Asked only while records
-    /// are in flight: once the transaction has ended, to ask would begin another.
+    /// Why the open transaction as a whole must be aborted, if librdkafka has decided that. To be asked only while a
+    /// transaction is open there too: where none is, to ask would begin one.
     fn doomed(&self) -> Option<Failure> {
-        if self.flights.is_empty() && self.ledger.is_none() {
-            return None;
-        }
         let transaction = self.transaction.as_ref()?;
         let cause = self.producer.abort_cause()?;
         Some(failure::of_transaction(&cause, &transaction.topics, &self.settings.transactional_id))

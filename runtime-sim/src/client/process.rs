@@ -128,7 +128,8 @@ impl Process {
             parts.io.look_again = false;
             parts.io.wake = None;
             parts.advance();
-            if !parts.io.look_again {
+            let anything_taken = parts.io.wire.anything_taken();
+            if !anything_taken && !parts.io.look_again {
                 break;
             }
         }

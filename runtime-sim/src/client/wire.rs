@@ -77,6 +77,8 @@ pub(super) struct Wire {
     awaited: BTreeMap<RequestToken, Awaited>,
     deadlines: BTreeSet<(Millis, RequestToken)>,
     answers: BTreeMap<RequestToken, Answer>,
+    /// An answer was taken since it was last asked about.
+    was_taken: bool,
     effects: Vec<Effect>,
 }
 
@@ -91,6 +93,7 @@ impl Wire {
             awaited: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             answers: BTreeMap::new(),
+            was_taken: false,
             effects: Vec::new(),
         }
     }
@@ -153,7 +156,9 @@ impl Wire {
         if self.answers.is_empty() {
             return None;
         }
-        self.answers.remove(&pending.0)
+        let answer = self.answers.remove(&pending.0)?;
+        self.was_taken = true;
+        Some(answer)
     }
 
     /// Nobody waits for this answer any more.
@@ -272,6 +277,11 @@ impl Wire {
 
     pub(super) fn mark(&mut self, mark: Mark) {
         self.effects.push(Effect::Mark(mark));
+    }
+
+    /// Whether any part has taken an answer, and so may wait for something else now.
+    pub(super) fn anything_taken(&mut self) -> bool {
+        std::mem::take(&mut self.was_taken)
     }
 
     pub(super) fn take_effects(&mut self) -> Vec<Effect> {

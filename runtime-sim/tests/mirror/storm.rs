@@ -1,6 +1,8 @@
 //! Faults of every kind against three instances.
 
-use crate::support::{await_all_copied, burst, create_topic, is_all_copied, produce, start};
+use crate::support::{TOPIC, await_all_copied, burst, create_topic, is_all_copied, produce, start};
+use kafka_model::{BrokerId, ClientId, CoordinatorKind};
+use kafka_types::TopicPartition;
 use runtime_sim::{ClientFaults, Handle, Moment, NetworkFaults, Random, Rate, Record, Setup, Slot, simulate};
 use verbatim_core::failure::Side;
 
@@ -30,7 +32,7 @@ async fn instance_faults(handle: &Handle, random: &mut Random, until: i64) {
     while handle.now() < until {
         handle.sleep(random.between(200, 6_000)).await;
         let slot = Slot(random.below(3) as u32);
-        match random.below(6) {
+        match random.below(8) {
             0 => handle.crash(slot),
             1 | 2 => handle.crash_at(slot, *random.pick(Moment::ALL).unwrap()),
             3 => {
@@ -39,15 +41,60 @@ async fn instance_faults(handle: &Handle, random: &mut Random, until: i64) {
                 handle.resume(slot);
             }
             4 => handle.set_network(network(random)),
-            _ => {
-                let broker = kafka_model::BrokerId(random.between(1, 3) as i32);
-                let side = if random.below(2) == 0 { Side::Source } else { Side::Target };
-                handle.administer(side, |cluster, now| cluster.crash_broker(now, broker));
-                handle.sleep(random.between(100, 5_000)).await;
-                handle.administer(side, |cluster, now| cluster.restart_broker(now, broker));
-            }
+            _ => cluster_fault(handle, random).await,
         }
         (0..3).filter(|slot| !handle.is_running(Slot(*slot))).for_each(|slot| start(handle, slot, 4));
+    }
+}
+
+/// What operators, disks and elections do to a cluster, of which none may cost or double a record.
+async fn cluster_fault(handle: &Handle, random: &mut Random) {
+    let side = if random.below(2) == 0 { Side::Source } else { Side::Target };
+    let broker = BrokerId(random.between(1, 3) as i32);
+    let partition = random.between(0, 3) as i32;
+    let ledger = TopicPartition::new("verbatim.f.ledger.internal", partition);
+    let place = match random.below(2) {
+        0 if side == Side::Target => ledger.clone(),
+        _ => TopicPartition::new(TOPIC, partition),
+    };
+    let lasts = random.between(100, 5_000);
+    match random.below(9) {
+        0 | 1 => {
+            handle.administer(side, |cluster, now| cluster.crash_broker(now, broker));
+            handle.sleep(lasts).await;
+            handle.administer(side, |cluster, now| cluster.restart_broker(now, broker));
+        }
+        2 => handle.administer(side, |cluster, now| cluster.move_leader(now, &place, broker)),
+        3 => handle.administer(side, |cluster, now| {
+            let id = format!("verbatim-f-{partition}");
+            cluster.move_coordinator(now, CoordinatorKind::Transaction, &id, broker)
+        }),
+        4 => handle.administer(side, |cluster, now| {
+            cluster.move_coordinator(now, CoordinatorKind::Group, "verbatim-f", broker)
+        }),
+        5 => {
+            handle.administer(side, |cluster, now| cluster.stall_replica(now, &place, broker, true));
+            handle.sleep(lasts).await;
+            handle.administer(side, |cluster, now| cluster.stall_replica(now, &place, broker, false));
+        }
+        6 => {
+            handle.administer(side, |cluster, now| cluster.fill_disk(now, broker, true));
+            handle.sleep(lasts).await;
+            handle.administer(side, |cluster, now| cluster.fill_disk(now, broker, false));
+        }
+        7 => {
+            let client: ClientId = format!("verbatim-f-lane-{partition}").into();
+            handle.administer(side, |cluster, _| {
+                cluster.throttle(client.clone(), lasts);
+                Vec::new()
+            });
+            handle.sleep(5_000).await;
+            handle.administer(side, |cluster, _| {
+                cluster.throttle(client, 0);
+                Vec::new()
+            });
+        }
+        _ => handle.administer(Side::Target, |cluster, now| cluster.compact_partition(now, &ledger)),
     }
 }
 
@@ -63,6 +110,9 @@ pub fn storm(seed: u64, change: impl FnOnce(&mut Setup)) -> Record {
     let mut setup = Setup { network: network(&mut random), client, ..Setup::default() };
     setup.target.marker_delay_ms = random.between(0, 20);
     setup.target.replication_delay_ms = random.between(0, 10);
+    setup.target.coordinator_load_ms = random.between(0, 1_000);
+    setup.target.failover_ms = random.between(0, 3_000);
+    setup.source.failover_ms = random.between(0, 3_000);
     change(&mut setup);
     simulate(seed, setup, async move |handle: Handle| {
         create_topic(&handle, 4).await;

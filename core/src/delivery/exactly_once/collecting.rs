@@ -1,11 +1,10 @@
 //! Records come from the source and go out to the target within one transaction.
 
-use super::joining::halt_of;
 use super::{Arrival, Lane, Share, Stage, Transaction};
 use crate::batch::{Acknowledged, Batch, BatchId};
 use crate::command::LaneCommand;
 use crate::event::{Refused, SourceStop, Step};
-use crate::failure::{Failure, Refusal, Side, Trouble};
+use crate::failure::{Failure, Refusal, Trouble};
 use crate::ledger::{Halt, HaltReason};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::{SourceOffset, SourcePartition, TargetPartition};
@@ -68,13 +67,7 @@ impl Lane {
                 Some(Arrival::Caught(partition, position)) => {
                     self.reach(ctx, know, &partition, position);
                 }
-                Some(Arrival::Stopped(partition, stop)) => match halt_of(&partition, stop) {
-                    Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
-                    None => {
-                        let topic = partition.topic.clone();
-                        self.suspect(ctx, know, &partition, Side::Source, topic);
-                    }
-                },
+                Some(Arrival::Stopped(partition, stop)) => self.source_stopped(ctx, know, &partition, stop),
             }
         }
         if self.is_mirroring() {

@@ -61,11 +61,16 @@ impl Lane {
         for partition in waiting {
             match self.readiness(ctx, know, &partition) {
                 Readiness::Wait => self.join_soon(ctx),
-                Readiness::Ready(..) if self.stopped.contains(&partition) => again = true,
-                Readiness::Ready(target, from) => {
-                    self.shares.insert(partition, Share::Preparing);
-                    targets.insert(target, from);
-                }
+                Readiness::Ready(target, from) => match self.stopped.get(&partition).cloned() {
+                    Some(stop) => match stop.and_then(|stop| halt_of(&partition, stop)) {
+                        Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
+                        None => again = true,
+                    },
+                    None => {
+                        self.shares.insert(partition, Share::Preparing);
+                        targets.insert(target, from);
+                    }
+                },
                 Readiness::Halt(reason, detail) => self.halt(ctx, &partition, reason, None, detail),
             }
         }
@@ -180,6 +185,28 @@ impl Lane {
     /// Tries waiting partitions again within a second.
     pub(super) fn join_soon(&mut self, ctx: &Context) {
         self.join_at.get_or_insert(ctx.now.instant + SOON);
+    }
+
+    /// The source gives no more of a partition.
+    pub(super) fn source_stopped(
+        &mut self,
+        ctx: &mut Context,
+        know: &mut Knowledge,
+        partition: &SourcePartition,
+        stop: SourceStop,
+    ) {
+        match &stop {
+            // A topic that was made anew looks just so: the stop is judged once the topic is known to be the same.
+            SourceStop::OutOfRange { .. } | SourceStop::Truncated { .. } | SourceStop::Gone => {
+                self.suspect(ctx, know, partition, Side::Source, partition.topic.clone());
+                self.stopped.insert(partition.clone(), Some(stop));
+            }
+            SourceStop::Unsendable { .. } | SourceStop::Unreadable { .. } | SourceStop::NotAuthorized => {
+                if let Some((reason, offset, detail)) = halt_of(partition, stop) {
+                    self.halt(ctx, partition, reason, offset, detail);
+                }
+            }
+        }
     }
 
     /// The partition, or its copy, seems to be gone or another: it is read again once answers from now on
@@ -338,7 +365,7 @@ fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, St
 }
 
 /// What a source that gives no more means for the partition. Absent for a topic that may only look gone.
-pub(super) fn halt_of(
+fn halt_of(
     partition: &SourcePartition,
     stop: SourceStop,
 ) -> Option<(HaltReason, Option<SourceOffset>, String)> {
@@ -399,7 +426,7 @@ impl Lane {
             }
             stays
         });
-        self.stopped.insert(partition.clone());
+        self.stopped.insert(partition.clone(), None);
         let partitions = vec![partition.clone()];
         ctx.out.lane(self.id, self.attempt, LaneCommand::Unassign { partitions });
     }

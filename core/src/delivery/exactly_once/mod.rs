@@ -36,7 +36,7 @@ use crate::time::Instant;
 use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TopicName};
 use run::{Run, RunSize};
 use share::Share;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Failures without a settle between them after which an owner leaves the lane to others (S6). With pauses
@@ -65,9 +65,10 @@ pub struct Lane {
     join_at: Option<Instant>,
     /// Topics that seem to be gone or others, and since when an answer to the contrary counts.
     suspects: BTreeMap<(Side, TopicName), Ask>,
-    /// Partitions whose reading stopped under this attempt. They are read again under a later one only: what
-    /// is still on its way could not be told from what will be read anew.
-    stopped: BTreeSet<SourcePartition>,
+    /// Partitions whose reading stopped under this attempt, with what the source said where it is yet to be judged.
+    /// They are read again under a later attempt only: what is still on its way could not be told from what will
+    /// be read anew.
+    stopped: BTreeMap<SourcePartition, Option<SourceStop>>,
     run: Run,
     size: RunSize,
     backlog: VecDeque<Arrival>,
@@ -156,7 +157,7 @@ impl Lane {
             join_due: false,
             join_at: None,
             suspects: BTreeMap::new(),
-            stopped: BTreeSet::new(),
+            stopped: BTreeMap::new(),
             run: Run::default(),
             size: RunSize::of(&ctx.flow.limits),
             backlog: VecDeque::new(),

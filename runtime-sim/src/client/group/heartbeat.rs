@@ -3,8 +3,8 @@
 use super::{Group, HEARTBEAT_MS, SESSION_MS, Stage};
 use crate::client::io::Io;
 use crate::client::wire::Answer;
+use kafka_model::Response;
 use kafka_model::api::heartbeat::HeartbeatRequest;
-use kafka_model::{MemberId, Response};
 use kafka_types::ErrorCode;
 
 impl Group {
@@ -22,10 +22,8 @@ impl Group {
         }
         if io.is_due(membership.last_heard_at + SESSION_MS) {
             // Nobody has heard of this member for so long that its lanes are others' by now.
-            membership.is_lost = true;
-            membership.generation = -1;
-            membership.member_id = MemberId::default();
-            membership.rejoin(io);
+            membership.lose(false);
+            io.look_again = true;
             return;
         }
         if membership.heartbeat.is_some() || !io.is_due(membership.next_heartbeat_at) {
@@ -58,17 +56,17 @@ impl Group {
     }
 
     fn heartbeat_failed(&mut self, io: &mut Io, error: ErrorCode) {
+        if self.is_final(io, error) {
+            return;
+        }
+        let Some(membership) = &mut self.membership else { return };
+        io.look_again = true;
         match error {
-            ErrorCode::RebalanceInProgress
-            | ErrorCode::IllegalGeneration
-            | ErrorCode::UnknownMemberId
-            | ErrorCode::FencedInstanceId
-            | ErrorCode::GroupAuthorizationFailed => self.failed(io, error),
-            _ => {
-                if let Some(membership) = &mut self.membership {
-                    membership.library.coordinator_moved();
-                }
-            }
+            ErrorCode::RebalanceInProgress => membership.must_rejoin = true,
+            ErrorCode::IllegalGeneration => membership.lose(true),
+            ErrorCode::UnknownMemberId => membership.lose(false),
+            // A coordinator that moves or loads, and whatever else passes.
+            _ => membership.library.coordinator_moved(),
         }
     }
 }

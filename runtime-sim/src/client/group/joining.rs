@@ -51,7 +51,7 @@ impl Group {
                 membership.stage = Stage::Outside { may_join_at: io.now };
                 io.look_again = true;
             }
-            error => self.failed(io, error),
+            error => self.join_failed(io, error),
         }
     }
 
@@ -117,12 +117,32 @@ impl Group {
             }
         };
         if response.error_code.is_error() {
-            return self.failed(io, response.error_code);
+            return self.join_failed(io, response.error_code);
         }
         membership.last_heard_at = io.now;
         membership.next_heartbeat_at = io.now + HEARTBEAT_MS;
         membership.stage = Stage::Member;
         membership.lanes = assignor::decode(&response.assignment).into_iter().map(LaneId).collect();
         self.open_turn(io, Change::Assign);
+    }
+
+    /// A broker's error to JoinGroup or SyncGroup: the member is outside again.
+    fn join_failed(&mut self, io: &mut Io, error: ErrorCode) {
+        if self.is_final(io, error) {
+            return;
+        }
+        let Some(membership) = &mut self.membership else { return };
+        match error {
+            ErrorCode::RebalanceInProgress => {}
+            ErrorCode::IllegalGeneration => membership.generation = -1,
+            ErrorCode::UnknownMemberId => {
+                membership.generation = -1;
+                membership.member_id = MemberId::default();
+            }
+            // A coordinator that moves or loads, and whatever else passes.
+            _ => membership.library.coordinator_moved(),
+        }
+        membership.stage = Stage::Outside { may_join_at: io.now + RETRY_MS };
+        io.wake_at(io.now + RETRY_MS);
     }
 }

@@ -86,6 +86,8 @@ pub(super) struct Group {
     ledger: TopicName,
     instance_id: Option<InstanceId>,
     membership: Option<Membership>,
+    /// It was told to join before it had left.
+    joins_again: bool,
     turns: u64,
     pub(super) events: VecDeque<GroupEvent>,
 }
@@ -93,11 +95,21 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn new(place: Place, group_id: String, ledger: TopicName, instance_id: Option<&str>) -> Group {
         let instance_id = instance_id.map(InstanceId::from);
-        Group { place, group_id, ledger, instance_id, membership: None, turns: 0, events: VecDeque::new() }
+        Group {
+            place,
+            group_id,
+            ledger,
+            instance_id,
+            membership: None,
+            joins_again: false,
+            turns: 0,
+            events: VecDeque::new(),
+        }
     }
 
     pub(super) fn join(&mut self, io: &mut Io) {
-        if self.membership.is_some() {
+        if let Some(membership) = &self.membership {
+            self.joins_again = matches!(membership.stage, Stage::Leaving { .. });
             return;
         }
         let library = Library::new(io, &self.place, SOCKET_TIMEOUT_MS);
@@ -172,6 +184,9 @@ impl Group {
     fn end(&mut self, io: &mut Io, event: GroupEvent) {
         self.close(io);
         self.events.push_back(event);
+        if std::mem::take(&mut self.joins_again) {
+            self.join(io);
+        }
     }
 
     /// One step of joining, if one can be taken.
@@ -244,22 +259,9 @@ impl Group {
         }
     }
 
-    /// A broker's error to whatever was asked.
-    fn failed(&mut self, io: &mut Io, error: ErrorCode) {
-        let Some(membership) = &mut self.membership else { return };
+    /// Ends the membership over an error that no retry mends; whether it was one.
+    fn is_final(&mut self, io: &mut Io, error: ErrorCode) -> bool {
         match error {
-            ErrorCode::RebalanceInProgress => membership.rejoin(io),
-            ErrorCode::IllegalGeneration => {
-                membership.is_lost = true;
-                membership.generation = -1;
-                membership.rejoin(io);
-            }
-            ErrorCode::UnknownMemberId => {
-                membership.is_lost = true;
-                membership.generation = -1;
-                membership.member_id = MemberId::default();
-                membership.rejoin(io);
-            }
             ErrorCode::FencedInstanceId => {
                 let instance = self.instance_id.as_ref().map_or(String::new(), ToString::to_string);
                 let text = format!("another process runs as instance {instance:?}: {error}");
@@ -272,30 +274,21 @@ impl Group {
                 let refused = trouble(error, "Read", &self.group_id);
                 self.end(io, GroupEvent::Refused(refused));
             }
-            // Coordinators that move or load, and whatever else passes.
-            _ => {
-                membership.library.coordinator_moved();
-                if !matches!(membership.stage, Stage::Member) || membership.generation < 0 {
-                    membership.stage = Stage::Outside { may_join_at: io.now + RETRY_MS };
-                }
-                if membership.lanes.is_empty() && membership.open.is_none() && membership.heartbeat.is_none()
-                {
-                    membership.stage = Stage::Outside { may_join_at: io.now + RETRY_MS };
-                }
-            }
+            _ => return false,
         }
+        true
     }
 }
 
 impl Membership {
-    /// Joins again, as soon as the mirror has let go of what it holds.
-    fn rejoin(&mut self, io: &mut Io) {
-        self.must_rejoin = true;
-        if !matches!(self.stage, Stage::Member) {
-            self.must_rejoin = false;
-            self.stage = Stage::Outside { may_join_at: io.now + RETRY_MS };
+    /// The group has gone on without this member: its lanes are others' by now.
+    fn lose(&mut self, keeps_id: bool) {
+        self.is_lost = true;
+        self.generation = -1;
+        if !keeps_id {
+            self.member_id = MemberId::default();
         }
-        io.look_again = true;
+        self.must_rejoin = true;
     }
 
     /// The open turn is answered, by the mirror or because it took too long.
