@@ -56,23 +56,36 @@ impl Settlement {
             stored: 0,
         };
         for tp in decision.markers.keys() {
-            let Some(id) = shadow.id(&tp.topic) else { continue };
-            let log = shadow.log_mut(id, tp.partition);
-            let ended = log.end_transaction(decision.producer_id, decision.result, None);
-            settlement.stored += ended.len();
-            let decided = ended.into_iter().filter(|offset| is_committed(log, *offset));
-            if tp.topic.as_str() == ledger_topic {
-                let noted = decided.filter_map(|offset| note(log, tp, offset));
-                settlement.ledger.extend(noted);
-            } else {
-                let copies: Vec<Copy> = decided.filter_map(|offset| copy(log, offset)).collect();
-                if !copies.is_empty() {
-                    let place = TargetPartition { topic: tp.topic.clone(), partition: tp.partition };
-                    settlement.copies.insert(place, Copies { topic_id: id, copies });
-                }
+            // A topic that was deleted since holds records of the transaction all the same.
+            for id in shadow.ids(&tp.topic) {
+                settlement.take_from(shadow, tp, id, decision, ledger_topic);
             }
         }
         settlement
+    }
+
+    fn take_from(
+        &mut self,
+        shadow: &mut Shadow,
+        tp: &TopicPartition,
+        id: TopicId,
+        decision: &Decision,
+        ledger_topic: &str,
+    ) {
+        let log = shadow.log_mut(id, tp.partition);
+        let ended = log.end_transaction(decision.producer_id, decision.result, None);
+        self.stored += ended.len();
+        let decided = ended.into_iter().filter(|offset| is_committed(log, *offset));
+        if tp.topic.as_str() == ledger_topic {
+            let noted = decided.filter_map(|offset| note(log, tp, offset));
+            self.ledger.extend(noted);
+            return;
+        }
+        let copies: Vec<Copy> = decided.filter_map(|offset| copy(log, offset)).collect();
+        if !copies.is_empty() {
+            let place = TargetPartition { topic: tp.topic.clone(), partition: tp.partition };
+            self.copies.insert(place, Copies { topic_id: id, copies });
+        }
     }
 }
 

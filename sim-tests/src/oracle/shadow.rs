@@ -57,6 +57,11 @@ impl Shadow {
         self.ids.get(topic)?.last().copied()
     }
 
+    /// All ids that a name has had, the first one first.
+    pub fn ids(&self, topic: &TopicName) -> Vec<TopicId> {
+        self.ids.get(topic).cloned().unwrap_or_default()
+    }
+
     pub fn is_deleted(&self, id: TopicId) -> bool {
         self.deleted.contains(&id)
     }

@@ -86,6 +86,11 @@ pub enum Action {
         topic: String,
         partition: i32,
     },
+    /// The wall clock of the slot's machine is off by so much from now on.
+    SkewClock {
+        slot: Slot,
+        milliseconds: i64,
+    },
     CreateTopic {
         topic: String,
         partitions: i32,
@@ -95,9 +100,11 @@ pub enum Action {
         to: i32,
     },
     DeleteTopic {
+        cluster: Cluster,
         topic: String,
     },
     RecreateTopic {
+        cluster: Cluster,
         topic: String,
         partitions: i32,
     },

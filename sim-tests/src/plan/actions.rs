@@ -47,7 +47,11 @@ impl Draft<'_> {
 
     fn strike(&mut self, class: FaultClass, at: i64) {
         match class {
-            FaultClass::Crash | FaultClass::CrashAtMoment | FaultClass::Pause | FaultClass::Stop => {
+            FaultClass::Crash
+            | FaultClass::CrashAtMoment
+            | FaultClass::Pause
+            | FaultClass::Stop
+            | FaultClass::ClockSkew => {
                 self.strike_instance(class, at);
             }
             FaultClass::BrokerCrash
@@ -63,6 +67,7 @@ impl Draft<'_> {
             | FaultClass::TopicsCreated
             | FaultClass::TopicsGrown
             | FaultClass::TopicsDeleted
+            | FaultClass::TargetTopics
             | FaultClass::TopicsRecreated => self.strike_topics(class, at),
             FaultClass::RebalanceStorm => {
                 let member = self.number(0, 2);
@@ -107,6 +112,10 @@ impl Draft<'_> {
                 self.push(at, Action::Pause { slot });
                 let resumed = at + self.duration(1_000.0, 90_000.0);
                 self.push(resumed, Action::Resume { slot });
+            }
+            FaultClass::ClockSkew => {
+                let milliseconds = self.random.between(-3_600_000, 3_600_000);
+                self.push(at, Action::SkewClock { slot, milliseconds });
             }
             FaultClass::Stop => {
                 let is_soft = self.random.chance(0.7);
@@ -215,8 +224,16 @@ impl Draft<'_> {
                 Action::CreateTopic { topic, partitions }
             }
             FaultClass::TopicsGrown => Action::GrowTopic { topic, to: partitions + 2 },
-            FaultClass::TopicsDeleted => Action::DeleteTopic { topic },
-            _ => Action::RecreateTopic { topic, partitions },
+            FaultClass::TopicsDeleted => Action::DeleteTopic { cluster: Cluster::Source, topic },
+            FaultClass::TargetTopics => {
+                let (cluster, topic) = (Cluster::Target, format!("{}{topic}", self.flow.target_prefix));
+                if self.random.chance(0.5) {
+                    Action::DeleteTopic { cluster, topic }
+                } else {
+                    Action::RecreateTopic { cluster, topic, partitions }
+                }
+            }
+            _ => Action::RecreateTopic { cluster: Cluster::Source, topic, partitions },
         };
         self.push(at, action);
     }

@@ -53,6 +53,10 @@ fault_classes! {
     TopicsGrown = 'g' from 0.3 to 2.0,
     TopicsDeleted = 'd' from 0.1 to 1.0,
     TopicsRecreated = 'a' from 0.1 to 1.0,
+    /// Somebody deletes a copy on the target, or makes it anew.
+    TargetTopics = 'A' from 0.1 to 0.6,
+    /// The wall clock of an instance's machine jumps.
+    ClockSkew = 'w' from 0.3 to 3.0,
     DiskFull = 'x' from 0.3 to 3.0,
     Throttling = 'q' from 0.3 to 3.0,
     /// Members of the group are thrown out.

@@ -101,7 +101,8 @@ impl Administrator {
             | Action::CrashAt { .. }
             | Action::Pause { .. }
             | Action::Resume { .. }
-            | Action::Stop { .. } => return false,
+            | Action::Stop { .. }
+            | Action::SkewClock { .. } => return false,
         }
         true
     }
@@ -121,21 +122,23 @@ impl Administrator {
                 let tp = TopicPartition::new(topic.as_str(), *partition);
                 self.on(Named::Source, |it, now| it.compact_partition(now, &tp));
             }
-            Action::CreateTopic { topic, partitions } => self.create_topic(topic, *partitions, false),
+            Action::CreateTopic { topic, partitions } => {
+                self.create_topic(Named::Source, topic, *partitions, false);
+            }
             Action::GrowTopic { topic, to } => {
                 let topics = vec![(TopicName::from(topic.as_str()), *to)];
                 self.ask(Named::Source, CreatePartitionsRequest { topics, validate_only: false });
             }
-            Action::DeleteTopic { topic } => self.delete_topic(topic),
-            Action::RecreateTopic { topic, partitions } => {
-                self.delete_topic(topic);
-                self.create_topic(topic, *partitions, false);
+            Action::DeleteTopic { cluster, topic } => self.delete_topic(*cluster, topic),
+            Action::RecreateTopic { cluster, topic, partitions } => {
+                self.delete_topic(*cluster, topic);
+                self.create_topic(*cluster, topic, *partitions, false);
             }
             _ => {}
         }
     }
 
-    pub fn create_topic(&self, topic: &str, partitions: i32, is_compacted: bool) {
+    pub fn create_topic(&self, cluster: Named, topic: &str, partitions: i32, is_compacted: bool) {
         let policy = if is_compacted { "compact" } else { "delete" };
         let topic = NewTopic {
             name: topic.into(),
@@ -143,12 +146,12 @@ impl Administrator {
             replication_factor: -1,
             configs: vec![("cleanup.policy".to_owned(), policy.to_owned())],
         };
-        self.ask(Named::Source, CreateTopicsRequest { topics: vec![topic], validate_only: false });
+        self.ask(cluster, CreateTopicsRequest { topics: vec![topic], validate_only: false });
     }
 
-    fn delete_topic(&self, topic: &str) {
+    fn delete_topic(&self, cluster: Named, topic: &str) {
         let topics = vec![TopicToDelete::Named(topic.into())];
-        self.ask(Named::Source, DeleteTopicsRequest { topics });
+        self.ask(cluster, DeleteTopicsRequest { topics });
     }
 
     /// Does something to a cluster from outside.

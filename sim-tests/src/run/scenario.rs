@@ -50,7 +50,7 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
         });
     }
     for topic in &plan.topics {
-        administrator.create_topic(&topic.name, topic.partitions, topic.is_compacted);
+        administrator.create_topic(Named::Source, &topic.name, topic.partitions, topic.is_compacted);
     }
     let mut scene = Scene {
         handle,
@@ -106,6 +106,7 @@ impl Scene<'_> {
             Action::CrashAt { slot, moment } => self.handle.crash_at(*slot, *moment),
             Action::Pause { slot } => self.handle.pause(*slot),
             Action::Resume { slot } => self.handle.resume(*slot),
+            Action::SkewClock { slot, milliseconds } => self.handle.set_wall_skew(*slot, *milliseconds),
             Action::Stop { slot, urgency } => {
                 self.told_to_stop.insert(*slot);
                 let urgency = match urgency {
