@@ -12,7 +12,7 @@ use crate::client::library::Library;
 use crate::client::producer::{Delivery, Producer, Tag};
 use kafka_model::{CoordinatorKind, Millis};
 use kafka_types::{SourceOffset, TargetPartition, TopicName, TopicPartition};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use verbatim_core::Attempt;
 use verbatim_core::batch::BatchId;
 use verbatim_core::command::{NewLedgerRecord, PrepareFrom};
@@ -48,6 +48,21 @@ pub(super) struct Transaction {
     pub(super) end_txn_sent_before: u64,
     pub(super) accepted_any: bool,
     pub(super) has_gap: bool,
+    /// Where its records go.
+    topics: BTreeSet<TopicName>,
+}
+
+impl Transaction {
+    fn begun(end_txn_sent_before: u64) -> Transaction {
+        Transaction { end_txn_sent_before, accepted_any: false, has_gap: false, topics: BTreeSet::new() }
+    }
+
+    pub(super) fn accepted(&mut self, topic: &TopicName) {
+        self.accepted_any = true;
+        if !self.topics.contains(topic) {
+            self.topics.insert(topic.clone());
+        }
+    }
 }
 
 /// What the thread is at.
@@ -260,7 +275,7 @@ impl Outbox {
         if self.transaction.is_none() {
             let (end_txn_sent_before, _) = self.producer.end_txns();
             self.producer.begin().map_err(|error| self.failure(Call::Begin, &error))?;
-            self.transaction = Some(Transaction { end_txn_sent_before, accepted_any: false, has_gap: false });
+            self.transaction = Some(Transaction::begun(end_txn_sent_before));
         }
         Ok(())
     }
@@ -269,7 +284,12 @@ impl Outbox {
         failure::of_call(call, error, self.producer.fatal_error(), &self.place.transactional_id)
     }
 
+    /// Why the producer would not even queue a record.
     pub(super) fn refusal(&self, error: &LibraryError, target: &TopicName) -> Refusal {
+        if self.producer.fatal_error().is_none() && failure::is_echo(error) {
+            let unknown = || Failure::Unknown(error.to_string());
+            return Refusal::Collateral(self.doomed().unwrap_or_else(unknown));
+        }
         failure::of_record(error, self.producer.fatal_error(), target, &self.place.transactional_id)
     }
 
@@ -323,7 +343,7 @@ impl Outbox {
                     flight.accepted();
                 }
                 if let Some(transaction) = &mut self.transaction {
-                    transaction.accepted_any = true;
+                    transaction.accepted(&target.topic);
                 }
                 true
             }
@@ -365,11 +385,19 @@ impl Outbox {
         true
     }
 
+    /// Why the open transaction as a whole must be aborted, if the producer has decided that.
+    fn doomed(&self) -> Option<Failure> {
+        let transaction = self.transaction.as_ref()?;
+        let cause = self.producer.abort_cause()?;
+        Some(failure::of_transaction(cause, &transaction.topics, &self.place.transactional_id))
+    }
+
     /// Books the delivery reports.
     pub(super) fn count_deliveries(&mut self) {
         if !self.producer.has_deliveries() {
             return;
         }
+        let doomed = if self.producer.fatal_error().is_none() { self.doomed() } else { None };
         for Delivery { tag, outcome } in self.producer.take_deliveries() {
             if let (Err(error), Some(transaction)) = (&outcome, &mut self.transaction) {
                 transaction.has_gap |= failure::leaves_gap(error);
@@ -384,7 +412,10 @@ impl Outbox {
                 Ok(offset) => flight.acknowledged(offset),
                 Err(error) => {
                     let (fatal, id) = (self.producer.fatal_error(), &self.place.transactional_id);
-                    flight.refused(failure::of_record(&error, fatal, &flight.topic, id));
+                    flight.refused(match &doomed {
+                        Some(cause) if failure::is_echo(&error) => Refusal::Collateral(cause.clone()),
+                        _ => failure::of_record(&error, fatal, &flight.topic, id),
+                    });
                 }
             }
         }

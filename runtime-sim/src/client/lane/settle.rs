@@ -73,7 +73,7 @@ impl Outbox {
                 }
             }
             if let Some(transaction) = &mut self.transaction {
-                transaction.accepted_any = true;
+                transaction.accepted(&topic);
             }
         }
         self.ledger = Some(flight);
