@@ -1,6 +1,6 @@
 //! How a partition joins its lane: nothing is copied before both topics are proved to be the right ones.
 
-use super::{Lane, Share, Stage, Transaction};
+use super::{Lane, Share, Stage, Transaction, Verdict};
 use crate::backoff::SOON;
 use crate::command::{LaneCommand, Position, PrepareFrom};
 use crate::event::{SourceStop, TargetState};
@@ -62,10 +62,8 @@ impl Lane {
             match self.readiness(ctx, know, &partition) {
                 Readiness::Wait => self.join_soon(ctx),
                 Readiness::Ready(target, from) => match self.stopped.get(&partition).cloned() {
-                    Some(stop) => match stop.and_then(|stop| halt_of(&partition, stop)) {
-                        Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
-                        None => again = true,
-                    },
+                    Some(Some(verdict)) => self.halt_for(ctx, &partition, verdict),
+                    Some(None) => again = true,
                     None => {
                         self.shares.insert(partition, Share::Preparing);
                         targets.insert(target, from);
@@ -120,7 +118,7 @@ impl Lane {
     pub(super) fn prepared(
         &mut self,
         ctx: &mut Context,
-        know: &Knowledge,
+        know: &mut Knowledge,
         states: BTreeMap<TargetPartition, Result<TargetState, Failure>>,
     ) {
         let preparing: Vec<SourcePartition> = self
@@ -137,7 +135,11 @@ impl Lane {
                 None => {}
                 Some(Ok(state)) => match check_target(&base, state) {
                     Ok(()) => positions.push(self.start_reading(&partition, &base)),
-                    Err((reason, detail)) => self.halt(ctx, &partition, reason, None, detail),
+                    // A target topic that was made anew looks just so.
+                    Err((reason, detail)) => {
+                        self.suspect(ctx, know, &partition, Side::Target, target.topic);
+                        self.stopped.insert(partition, Some(Verdict { reason, offset: None, detail }));
+                    }
                 },
                 Some(Err(Failure::Fatal(Trouble::NotAuthorized { resource, operation }))) => {
                     let detail = format!("the target cluster refuses {operation} on {resource}");
@@ -165,7 +167,7 @@ impl Lane {
         self.halts.remove(partition);
         self.shares.insert(partition.clone(), Share::Reading { next: base.next });
         let stop_before = self.poison.get(partition).and_then(|halt| halt.offset);
-        Position { partition: partition.clone(), offset: base.next, epoch: base.epoch, stop_before }
+        Position { partition: partition.clone(), offset: base.next, last: base.last, stop_before }
     }
 
     /// The partition's last entry; for one never copied, what its first entry will build on.
@@ -197,11 +199,11 @@ impl Lane {
             // A topic that was made anew looks just so: the stop is judged once the topic is known to be the same.
             SourceStop::OutOfRange { .. } | SourceStop::Truncated { .. } | SourceStop::Gone => {
                 self.suspect(ctx, know, partition, Side::Source, partition.topic.clone());
-                self.stopped.insert(partition.clone(), Some(stop));
+                self.stopped.insert(partition.clone(), verdict_on(partition, stop));
             }
             SourceStop::Unsendable { .. } | SourceStop::Unreadable { .. } | SourceStop::NotAuthorized => {
-                if let Some((reason, offset, detail)) = halt_of(partition, stop) {
-                    self.halt(ctx, partition, reason, offset, detail);
+                if let Some(verdict) = verdict_on(partition, stop) {
+                    self.halt_for(ctx, partition, verdict);
                 }
             }
         }
@@ -362,12 +364,9 @@ fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, St
     Ok(())
 }
 
-/// What a source that gives no more means for the partition. Absent for a topic that may only look gone.
-fn halt_of(
-    partition: &SourcePartition,
-    stop: SourceStop,
-) -> Option<(HaltReason, Option<SourceOffset>, String)> {
-    Some(match stop {
+/// What a source that gives no more means for the partition. Absent where only reading on can tell.
+fn verdict_on(partition: &SourcePartition, stop: SourceStop) -> Option<Verdict> {
+    let (reason, offset, detail) = match stop {
         SourceStop::OutOfRange { position, log_start: Some(start), .. } if position < start => {
             let lost = format!("the source deleted offsets {position} to {} uncopied", start.0 - 1);
             (HaltReason::Gap, Some(position), lost)
@@ -376,7 +375,7 @@ fn halt_of(
             let cut = format!("the source log ends at {end}, below the position {position}");
             (HaltReason::Truncated, Some(position), cut)
         }
-        // Out of a range that nobody could tell, or that has the position in it by now: read on, and see.
+        // Out of a range that nobody could tell, or that has the position in it by now.
         SourceStop::OutOfRange { .. } => return None,
         SourceStop::Truncated { position, diverges_at } => {
             let place = diverges_at.map_or(String::new(), |offset| format!(" from offset {offset} on"));
@@ -390,7 +389,8 @@ fn halt_of(
             (HaltReason::NotAuthorized, None, detail)
         }
         SourceStop::Gone => return None,
-    })
+    };
+    Some(Verdict { reason, offset, detail })
 }
 
 impl Lane {
@@ -410,6 +410,10 @@ impl Lane {
         }
         self.halts.insert(partition.clone(), Some(halt.clone()));
         self.shares.insert(partition.clone(), Share::Halted(halt));
+    }
+
+    fn halt_for(&mut self, ctx: &mut Context, partition: &SourcePartition, verdict: Verdict) {
+        self.halt(ctx, partition, verdict.reason, verdict.offset, verdict.detail);
     }
 
     /// Reads no more of a partition, and drops what of it was not produced.
