@@ -4,6 +4,7 @@
 
 mod failure;
 mod flight;
+mod know;
 mod ledger_reader;
 mod outbox;
 mod prepare;
@@ -11,6 +12,7 @@ mod run;
 mod settle;
 mod source;
 mod store;
+mod transaction;
 
 use super::io::Io;
 use super::library::Place;
