@@ -2,8 +2,10 @@
 
 use super::failure::{self, Call};
 use super::flight::Flight;
+use super::know::Known;
 use super::settle::Settling;
 use super::store::Held;
+use super::transaction::Transaction;
 use super::{LaneOut, LanePlace};
 use crate::client::error::LibraryError;
 use crate::client::fetcher::ReadRecord;
@@ -12,7 +14,7 @@ use crate::client::library::Library;
 use crate::client::producer::{Delivery, Producer, Tag};
 use kafka_model::{CoordinatorKind, Millis};
 use kafka_types::{SourceOffset, TargetPartition, TopicName, TopicPartition};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use verbatim_core::Attempt;
 use verbatim_core::batch::BatchId;
 use verbatim_core::command::{NewLedgerRecord, PrepareFrom};
@@ -41,29 +43,6 @@ pub(super) const TRANSACTION_TIMEOUT_MS: Millis = 60_000;
 /// How long committing or aborting may take.
 pub(super) const END_MAX_MS: Millis = 15_000;
 const INIT_MAX_MS: Millis = 30_000;
-/// How long a new partition may take to show in the producer's metadata.
-const KNOWN_MAX_MS: Millis = 5_000;
-
-pub(super) struct Transaction {
-    pub(super) end_txn_sent_before: u64,
-    pub(super) accepted_any: bool,
-    pub(super) has_gap: bool,
-    /// Where its records go.
-    topics: BTreeSet<TopicName>,
-}
-
-impl Transaction {
-    fn begun(end_txn_sent_before: u64) -> Transaction {
-        Transaction { end_txn_sent_before, accepted_any: false, has_gap: false, topics: BTreeSet::new() }
-    }
-
-    pub(super) fn accepted(&mut self, topic: &TopicName) {
-        self.accepted_any = true;
-        if !self.topics.contains(topic) {
-            self.topics.insert(topic.clone());
-        }
-    }
-}
 
 /// What the thread is at.
 pub(super) enum Work {
@@ -105,13 +84,6 @@ pub(super) struct Outbox {
     pub(super) flights: BTreeMap<BatchId, Flight>,
     pub(super) ledger: Option<Flight>,
     pub(super) transaction: Option<Transaction>,
-}
-
-/// Partitions that the producer knows now, for `Prepare` to look at; those it does not know have their failure.
-pub(super) struct Known {
-    pub(super) attempt: Attempt,
-    pub(super) targets: BTreeMap<TargetPartition, PrepareFrom>,
-    pub(super) unknown: BTreeMap<TargetPartition, Failure>,
 }
 
 impl Outbox {
@@ -221,54 +193,8 @@ impl Outbox {
             }
             OutboxCommand::Settle(records) => self.settle(io, out, attempt, records),
             OutboxCommand::Abort => self.abort(io, out, attempt),
-            OutboxCommand::Prepare(targets) => {
-                let topics = targets.keys().map(|place| &place.topic);
-                let mut seen = BTreeMap::new();
-                for topic in topics {
-                    let metadata = &mut self.producer.library.metadata;
-                    seen.insert(topic.clone(), metadata.answers(topic));
-                    metadata.doubt(topic);
-                }
-                self.work = Work::Knowing { attempt, targets, seen, until: io.now + KNOWN_MAX_MS };
-            }
+            OutboxCommand::Prepare(targets) => self.prepare(io, attempt, targets),
         }
-    }
-
-    /// The producer's own metadata must show the partitions (H10), by an answer given after it was asked.
-    fn knowing(
-        &mut self,
-        io: &mut Io,
-        attempt: Attempt,
-        targets: BTreeMap<TargetPartition, PrepareFrom>,
-        seen: BTreeMap<TopicName, u64>,
-        until: Millis,
-    ) -> Option<Known> {
-        let metadata = &mut self.producer.library.metadata;
-        let is_over = io.is_due(until);
-        let (mut unknown, mut waits) = (BTreeMap::new(), false);
-        for place in targets.keys() {
-            let shown = metadata.partitions(&place.topic);
-            let is_answered =
-                seen.get(&place.topic).is_some_and(|before| *before < metadata.answers(&place.topic));
-            if let Some((kafka_types::ErrorCode::TopicAuthorizationFailed, _)) = metadata.error(&place.topic)
-            {
-                let trouble = verbatim_core::failure::Trouble::NotAuthorized {
-                    resource: format!("Topic {}", place.topic),
-                    operation: "Write".into(),
-                };
-                unknown.insert(place.clone(), Failure::Fatal(trouble));
-            } else if !is_answered || shown <= place.partition.index() {
-                waits = true;
-                metadata.doubt(&place.topic);
-                let text = format!("only {shown} partitions of {} are known", place.topic);
-                unknown.insert(place.clone(), Failure::Retry(text));
-            }
-        }
-        if waits && !is_over {
-            self.work = Work::Knowing { attempt, targets, seen, until };
-            return None;
-        }
-        Some(Known { attempt, targets, unknown })
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
