@@ -1,0 +1,51 @@
+use crate::random::Rate;
+use kafka_model::Millis;
+use serde::{Deserialize, Serialize};
+
+/// What a process does to itself: nothing of it is wrong, all of it is awkward.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientFaults {
+    /// Most records in one batch that is produced: small ones make many requests of one transaction, of which
+    /// some may be stored and others not.
+    pub batch_records_max: u32,
+    /// Most records that a source consumer hands on at once.
+    pub fetch_records_max: u32,
+    /// A step of the process takes up to `slow_step_max_ms`.
+    pub slow_step: Rate,
+    pub slow_step_max_ms: Millis,
+}
+
+impl Default for ClientFaults {
+    fn default() -> ClientFaults {
+        ClientFaults {
+            batch_records_max: 10_000,
+            fetch_records_max: 1_000,
+            slow_step: Rate::NEVER,
+            slow_step_max_ms: 2_000,
+        }
+    }
+}
+
+/// Bugs of a client library, planted to see that the oracle notices. None by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientMutants {
+    /// 54: partitions to fetch are kept in a hash map whose order no seed decides.
+    pub unseeded_order: bool,
+    /// 56: a commit that the library retried by itself counts as clean, whatever was not answered.
+    pub retried_commit_is_clean: bool,
+    /// 58: a replay of the ledger ends at the end of the partition.
+    pub replay_ends_at_end_of_partition: bool,
+    /// 59: INVALID_TXN_STATE is an error that a mere abort mends.
+    pub invalid_state_is_abortable: bool,
+    /// 63: a record that the library did not take counts as acknowledged.
+    pub send_errors_are_not_counted: bool,
+    /// 36: sequence numbers begin anew when a partition's leader changes.
+    pub sequence_resets_on_leader_change: bool,
+    /// 38: a produce that timed out is given up as not written, and sent anew under new sequence numbers.
+    pub timed_out_is_not_written: bool,
+    /// 40: aborted records are handed to the reader.
+    pub aborted_records_are_read: bool,
+    /// 69: positions are assigned without their leader epoch.
+    pub start_without_epoch: bool,
+}

@@ -1,0 +1,119 @@
+//! What a reader of committed records may see of a fetched partition.
+
+use kafka_model::api::fetch::{AbortedRange, FetchPartitionResponse};
+use kafka_types::{LeaderEpoch, ProducerId, Record, TransactionResult};
+use std::collections::BTreeSet;
+
+/// A record as a consumer hands it on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::client) struct ReadRecord {
+    pub(in crate::client) offset: i64,
+    pub(in crate::client) epoch: Option<LeaderEpoch>,
+    pub(in crate::client) timestamp: i64,
+    pub(in crate::client) record: Record,
+}
+
+/// The records of `response` from `from` on that belong to no aborted transaction, and the position after all
+/// that it holds. Markers take offsets and are never shown.
+pub(super) fn committed(
+    response: &FetchPartitionResponse,
+    from: i64,
+    shows_aborted: bool,
+) -> (Vec<ReadRecord>, i64) {
+    let mut to_come: Vec<AbortedRange> = response.aborted_transactions.clone();
+    to_come.sort_unstable_by_key(|range| std::cmp::Reverse((range.first_offset, range.producer_id)));
+    let mut aborting: BTreeSet<ProducerId> = BTreeSet::new();
+    let (mut records, mut next) = (Vec::new(), from);
+    for batch in &response.records {
+        while let Some(range) = to_come.pop_if(|range| range.first_offset <= batch.last_offset()) {
+            aborting.insert(range.producer_id);
+        }
+        next = next.max(batch.next_offset());
+        if let Some(marker) = batch.marker {
+            if marker.result == TransactionResult::Abort {
+                aborting.remove(&batch.producer_id);
+            }
+            continue;
+        }
+        if batch.is_transactional && aborting.contains(&batch.producer_id) && !shows_aborted {
+            continue;
+        }
+        let wanted = batch.records.iter().filter(|record| from <= batch.offset_of(record));
+        records.extend(wanted.map(|record| ReadRecord {
+            offset: batch.offset_of(record),
+            epoch: batch.leader_epoch,
+            timestamp: batch.timestamp_of(record),
+            record: record.clone(),
+        }));
+    }
+    (records, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kafka_types::{EndMarker, ErrorCode, RecordBatch, TopicPartition};
+    use std::sync::Arc;
+
+    fn batch(base_offset: i64, producer: ProducerId, records: usize) -> RecordBatch {
+        let batch = RecordBatch::new(vec![Record::new(1, None, None); records]).from_producer(producer, 0, 0);
+        RecordBatch { base_offset, ..batch.transactional() }
+    }
+
+    fn marker(base_offset: i64, producer: ProducerId, result: TransactionResult) -> RecordBatch {
+        let marker = EndMarker { result, coordinator_epoch: 0 };
+        RecordBatch { base_offset, ..RecordBatch::end_marker(producer, 0, marker, 1) }
+    }
+
+    fn response(records: Vec<RecordBatch>, aborted: &[(ProducerId, i64)]) -> FetchPartitionResponse {
+        let range = |&(producer_id, first_offset)| AbortedRange { producer_id, first_offset };
+        FetchPartitionResponse {
+            topic_partition: TopicPartition::new("t", 0),
+            error_code: ErrorCode::None,
+            high_watermark: 100,
+            last_stable_offset: 100,
+            log_start_offset: 0,
+            diverging_epoch: None,
+            current_leader: None,
+            aborted_transactions: aborted.iter().map(range).collect(),
+            records: records.into_iter().map(Arc::new).collect(),
+        }
+    }
+
+    /// Offsets 0, 1 aborted by 1; 2 committed by 2; 3 the abort; 4 by 1 again, committed; 5, 6 the commits.
+    fn mixed() -> FetchPartitionResponse {
+        let records = vec![
+            batch(0, 1, 2),
+            batch(2, 2, 1),
+            marker(3, 1, TransactionResult::Abort),
+            batch(4, 1, 1),
+            marker(5, 1, TransactionResult::Commit),
+            marker(6, 2, TransactionResult::Commit),
+        ];
+        response(records, &[(1, 0)])
+    }
+
+    fn offsets(read: &[ReadRecord]) -> Vec<i64> {
+        read.iter().map(|record| record.offset).collect()
+    }
+
+    #[test]
+    fn aborted_records_and_markers_are_passed_over() {
+        let (records, next) = committed(&mixed(), 0, false);
+        assert_eq!((offsets(&records), next), (vec![2, 4], 7));
+        assert_eq!(offsets(&committed(&mixed(), 0, true).0), [0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn a_batch_may_begin_below_the_position() {
+        let (records, next) = committed(&response(vec![batch(10, 2, 5)], &[]), 13, false);
+        assert_eq!((offsets(&records), next), (vec![13, 14], 15));
+    }
+
+    #[test]
+    fn the_position_passes_what_holds_no_records() {
+        let only = response(vec![marker(7, 1, TransactionResult::Abort)], &[]);
+        assert_eq!(committed(&only, 7, false), (vec![], 8));
+        assert_eq!(committed(&response(vec![], &[]), 7, false), (vec![], 7));
+    }
+}

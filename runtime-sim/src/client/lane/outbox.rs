@@ -1,0 +1,358 @@
+//! The thread of a lane's transactional producer, as a state machine: commands in order, one at a time.
+
+use super::failure::{self, Call};
+use super::flight::Flight;
+use super::know::Known;
+use super::settle::Settling;
+use super::store::Held;
+use super::transaction::Transaction;
+use super::{LaneOut, LanePlace};
+use crate::client::error::LibraryError;
+use crate::client::fetcher::ReadRecord;
+use crate::client::io::Io;
+use crate::client::library::Library;
+use crate::client::producer::{Delivery, Producer, Tag};
+use kafka_model::{CoordinatorKind, Millis};
+use kafka_types::{SourceOffset, TargetPartition, TopicName, TopicPartition};
+use std::collections::{BTreeMap, VecDeque};
+use verbatim_core::Attempt;
+use verbatim_core::batch::BatchId;
+use verbatim_core::command::{NewLedgerRecord, PrepareFrom};
+use verbatim_core::event::{LaneEvent, Step};
+use verbatim_core::failure::{Failure, Refusal};
+
+pub(super) enum OutboxCommand {
+    /// The records come with the command: once it is given, nothing may take them away.
+    Produce {
+        batch: BatchId,
+        held: Option<Held>,
+        target: TargetPartition,
+        alone: bool,
+    },
+    Settle(Vec<NewLedgerRecord>),
+    Abort,
+    Prepare(BTreeMap<TargetPartition, PrepareFrom>),
+}
+
+/// The tag of ledger records; batches have their own ids, which begin at 1.
+pub(super) const LEDGER: Tag = 0;
+
+/// `socket.timeout.ms` of the producer: longer than a commit may take (H1).
+const SOCKET_TIMEOUT_MS: Millis = 30_000;
+pub(super) const TRANSACTION_TIMEOUT_MS: Millis = 60_000;
+/// How long committing or aborting may take.
+pub(super) const END_MAX_MS: Millis = 15_000;
+const INIT_MAX_MS: Millis = 30_000;
+
+/// What the thread is at.
+pub(super) enum Work {
+    Opening {
+        attempt: Attempt,
+        until: Millis,
+    },
+    Idle,
+    /// Records one by one, each when the one before has landed.
+    Alone {
+        batch: BatchId,
+        target: TopicPartition,
+        left: VecDeque<ReadRecord>,
+        last: SourceOffset,
+    },
+    Knowing {
+        attempt: Attempt,
+        targets: BTreeMap<TargetPartition, PrepareFrom>,
+        seen: BTreeMap<TopicName, u64>,
+        until: Millis,
+    },
+    Settling {
+        attempt: Attempt,
+        settling: Settling,
+    },
+    Aborting {
+        attempt: Attempt,
+        end_txn_sent_before: u64,
+    },
+    /// It came to an end that leaves nothing to work with.
+    Ended,
+}
+
+pub(super) struct Outbox {
+    pub(super) producer: Producer,
+    pub(super) place: LanePlace,
+    commands: VecDeque<(Attempt, OutboxCommand)>,
+    pub(super) work: Work,
+    pub(super) flights: BTreeMap<BatchId, Flight>,
+    pub(super) ledger: Option<Flight>,
+    pub(super) transaction: Option<Transaction>,
+}
+
+impl Outbox {
+    pub(super) fn open(io: &mut Io, place: &LanePlace, attempt: Attempt) -> Outbox {
+        let id = &place.transactional_id;
+        let library = Library::new(io, &place.target, SOCKET_TIMEOUT_MS);
+        let library = library.coordinated(CoordinatorKind::Transaction, id);
+        Outbox {
+            producer: Producer::new(library, id, TRANSACTION_TIMEOUT_MS),
+            place: place.clone(),
+            commands: VecDeque::new(),
+            work: Work::Opening { attempt, until: io.now + INIT_MAX_MS },
+            flights: BTreeMap::new(),
+            ledger: None,
+            transaction: None,
+        }
+    }
+
+    pub(super) fn close(&self, io: &mut Io) {
+        self.producer.close(io);
+    }
+
+    pub(super) fn submit(&mut self, attempt: Attempt, command: OutboxCommand) {
+        self.commands.push_back((attempt, command));
+    }
+
+    pub(super) fn advance(&mut self, io: &mut Io, out: &mut LaneOut) -> Option<Known> {
+        self.producer.advance(io);
+        loop {
+            self.count_deliveries();
+            let (known, goes_on) = self.step(io, out);
+            if known.is_some() {
+                return known;
+            }
+            if !goes_on {
+                break;
+            }
+            // What was just handed to the producer goes out now.
+            self.producer.advance(io);
+        }
+        self.land(out);
+        None
+    }
+
+    /// One step of the present work; whether there is another to be taken at once.
+    fn step(&mut self, io: &mut Io, out: &mut LaneOut) -> (Option<Known>, bool) {
+        if matches!(self.work, Work::Idle) && self.commands.is_empty() {
+            return (None, false);
+        }
+        match std::mem::replace(&mut self.work, Work::Idle) {
+            Work::Ended => {
+                self.work = Work::Ended;
+                (None, false)
+            }
+            Work::Idle => match self.commands.pop_front() {
+                None => (None, false),
+                Some((attempt, command)) => {
+                    // Landed batches are told of before the next command is begun.
+                    self.land(out);
+                    self.obey(io, out, attempt, command);
+                    (None, true)
+                }
+            },
+            Work::Opening { attempt, until } => (None, self.opening(io, out, attempt, until)),
+            Work::Alone { batch, target, left, last } => (None, self.alone(io, batch, target, left, last)),
+            Work::Knowing { attempt, targets, seen, until } => {
+                let known = self.knowing(io, attempt, targets, seen, until);
+                let goes_on = known.is_some();
+                (known, goes_on)
+            }
+            Work::Settling { attempt, settling } => (None, self.settling(io, out, attempt, settling)),
+            Work::Aborting { attempt, end_txn_sent_before } => {
+                (None, self.aborting(out, attempt, end_txn_sent_before))
+            }
+        }
+    }
+
+    fn opening(&mut self, io: &mut Io, out: &mut LaneOut, attempt: Attempt, until: Millis) -> bool {
+        match self.producer.initialised() {
+            Some(Ok(())) => {
+                out.emit(attempt, LaneEvent::Opened);
+                true
+            }
+            Some(Err(error)) => self.not_opened(out, attempt, &error),
+            None if io.is_due(until) => {
+                self.not_opened(out, attempt, &LibraryError::new(crate::client::error::Code::TimedOut))
+            }
+            None => {
+                self.work = Work::Opening { attempt, until };
+                false
+            }
+        }
+    }
+
+    fn not_opened(&mut self, out: &mut LaneOut, attempt: Attempt, error: &LibraryError) -> bool {
+        let fatal = error.is_fatal.then_some(error);
+        let failure = failure::of_call(Call::Init, error, fatal, &self.place.transactional_id);
+        out.failed(attempt, Step::Open, failure);
+        self.work = Work::Ended;
+        false
+    }
+
+    fn obey(&mut self, io: &mut Io, out: &mut LaneOut, attempt: Attempt, command: OutboxCommand) {
+        match command {
+            OutboxCommand::Produce { batch, held, target, alone } => {
+                self.produce(io, out, attempt, batch, held, &target, alone);
+            }
+            OutboxCommand::Settle(records) => self.settle(io, out, attempt, records),
+            OutboxCommand::Abort => self.abort(io, out, attempt),
+            OutboxCommand::Prepare(targets) => self.prepare(io, attempt, targets),
+        }
+    }
+
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        if self.transaction.is_none() {
+            let (end_txn_sent_before, _) = self.producer.end_txns();
+            self.producer.begin().map_err(|error| self.failure(Call::Begin, &error))?;
+            self.transaction = Some(Transaction::begun(end_txn_sent_before));
+        }
+        Ok(())
+    }
+
+    pub(super) fn failure(&self, call: Call, error: &LibraryError) -> Failure {
+        failure::of_call(call, error, self.producer.fatal_error(), &self.place.transactional_id)
+    }
+
+    /// Why the producer would not even queue a record.
+    pub(super) fn refusal(&self, error: &LibraryError, target: &TopicName) -> Refusal {
+        if self.producer.fatal_error().is_none() && failure::is_echo(error) {
+            let unknown = || Failure::Unknown(error.to_string());
+            return Refusal::Collateral(self.doomed().unwrap_or_else(unknown));
+        }
+        failure::of_record(error, self.producer.fatal_error(), target, &self.place.transactional_id)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn produce(
+        &mut self,
+        io: &mut Io,
+        out: &mut LaneOut,
+        attempt: Attempt,
+        batch: BatchId,
+        held: Option<Held>,
+        target: &TargetPartition,
+        alone: bool,
+    ) {
+        let Some(held) = held else {
+            out.failed(attempt, Step::Produce, Failure::Abort(format!("batch {batch} is not held")));
+            return;
+        };
+        let flight = Flight::new(attempt, target.topic.clone(), held.records.len() as u64);
+        self.flights.insert(batch, flight);
+        if let Err(failure) = self.begin() {
+            self.not_queued(batch, Refusal::Collateral(failure));
+            return;
+        }
+        let place = TopicPartition { topic: target.topic.clone(), partition: target.partition };
+        if alone {
+            let last = SourceOffset(held.records.first().map_or(0, |record| record.offset));
+            self.work = Work::Alone { batch, target: place, left: held.records.into(), last };
+            return;
+        }
+        for record in held.records {
+            if !self.queue(io, batch, &place, record) {
+                break;
+            }
+        }
+    }
+
+    fn not_queued(&mut self, batch: BatchId, refusal: Refusal) {
+        if let Some(flight) = self.flights.get_mut(&batch) {
+            flight.not_queued(refusal);
+        }
+    }
+
+    /// Hands one record to the producer; whether it took it.
+    fn queue(&mut self, io: &mut Io, batch: BatchId, target: &TopicPartition, read: ReadRecord) -> bool {
+        let mut record = read.record;
+        record.timestamp = read.timestamp;
+        match self.producer.produce(io.now, target, record, batch.0) {
+            Ok(()) => {
+                if let Some(flight) = self.flights.get_mut(&batch) {
+                    flight.accepted();
+                }
+                if let Some(transaction) = &mut self.transaction {
+                    transaction.accepted(&target.topic);
+                }
+                true
+            }
+            Err(_) if io.mutants.send_errors_are_not_counted => {
+                if let Some(flight) = self.flights.get_mut(&batch) {
+                    flight.overlook();
+                }
+                true
+            }
+            Err(error) => {
+                let refusal = self.refusal(&error, &target.topic);
+                self.not_queued(batch, refusal);
+                false
+            }
+        }
+    }
+
+    fn alone(
+        &mut self,
+        io: &mut Io,
+        batch: BatchId,
+        target: TopicPartition,
+        mut left: VecDeque<ReadRecord>,
+        last: SourceOffset,
+    ) -> bool {
+        let Some(flight) = self.flights.get_mut(&batch) else { return true };
+        if !flight.has_landed() {
+            self.work = Work::Alone { batch, target, left, last };
+            return false;
+        }
+        if flight.is_refused() {
+            flight.name_record(last);
+            return true;
+        }
+        let Some(next) = left.pop_front() else { return true };
+        let last = SourceOffset(next.offset);
+        self.queue(io, batch, &target, next);
+        self.work = Work::Alone { batch, target, left, last };
+        true
+    }
+
+    /// Why the open transaction as a whole must be aborted, if the producer has decided that.
+    fn doomed(&self) -> Option<Failure> {
+        let transaction = self.transaction.as_ref()?;
+        let cause = self.producer.abort_cause()?;
+        Some(failure::of_transaction(cause, &transaction.topics, &self.place.transactional_id))
+    }
+
+    /// Books the delivery reports.
+    pub(super) fn count_deliveries(&mut self) {
+        if !self.producer.has_deliveries() {
+            return;
+        }
+        let doomed = if self.producer.fatal_error().is_none() { self.doomed() } else { None };
+        for Delivery { tag, outcome } in self.producer.take_deliveries() {
+            if let (Err(error), Some(transaction)) = (&outcome, &mut self.transaction) {
+                transaction.has_gap |= failure::leaves_gap(error);
+            }
+            let flight = match tag {
+                LEDGER => self.ledger.as_mut(),
+                batch => self.flights.get_mut(&BatchId(batch)),
+            };
+            // What an abort purged is no longer expected.
+            let Some(flight) = flight else { continue };
+            match outcome {
+                Ok(offset) => flight.acknowledged(offset),
+                Err(error) => {
+                    let (fatal, id) = (self.producer.fatal_error(), &self.place.transactional_id);
+                    flight.refused(match &doomed {
+                        Some(cause) if failure::is_echo(&error) => Refusal::Collateral(cause.clone()),
+                        _ => failure::of_record(&error, fatal, &flight.topic, id),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Reports the batches whose last delivery report is in.
+    fn land(&mut self, out: &mut LaneOut) {
+        let is_alone = |batch: &BatchId| matches!(&self.work, Work::Alone { batch: at, .. } if at == batch);
+        let landed = self.flights.extract_if(.., |batch, flight| flight.has_landed() && !is_alone(batch));
+        for (batch, flight) in landed {
+            out.emit(flight.attempt, LaneEvent::Acked(batch, flight.outcome()));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A process of the mirror: a madsim node that can be killed, paused and started again.
+
+use crate::client::{Process, ProcessSettings};
+use crate::random::Random;
+use crate::shared::Shared;
+use crate::slots::Slot;
+use crate::world::SimWorld;
+use kafka_model::{BrokerId, Millis};
+use madsim::task::NodeId;
+use std::cell::RefCell;
+use std::pin::Pin;
+use verbatim_core::config::Flow;
+use verbatim_core::time::{Instant, Now, Timestamp};
+use verbatim_core::{Mirror, drive};
+
+/// What a process is started with beside its flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstanceSettings {
+    /// `group.instance.id`: a static member, if there is one.
+    pub instance_id: Option<String>,
+}
+
+/// Both of a process's clocks: the universe's, and a wall clock that may be off.
+pub(crate) fn now_of(now: Millis, wall_skew_ms: Millis) -> Now {
+    let since_start = std::time::Duration::from_millis(now.max(0).cast_unsigned());
+    Now { instant: Instant(since_start), wall: Timestamp(now + wall_skew_ms) }
+}
+
+pub(crate) fn start(shared: &Shared, slot: Slot, flow: Flow, settings: InstanceSettings) {
+    let (start, is_first) = shared.slots(|slots| (slots.begin(slot), slots.of(slot).times_started == 1));
+    let (mutants, faults, brokers) = shared.setup(|setup| {
+        let brokers = (1..=i32::from(setup.brokers)).map(BrokerId).collect();
+        (setup.client_mutants, setup.client.clone(), brokers)
+    });
+    shared.act(|universe| {
+        universe.open_inbox(start);
+        universe.counters.starts += 1;
+        universe.counters.restarts += u64::from(!is_first);
+        let now = universe.now();
+        universe.trace.note(now, "starts", &slot, &(start, &settings.instance_id));
+    });
+    let of_process = ProcessSettings {
+        start,
+        flow: flow.name.clone(),
+        instance_id: settings.instance_id,
+        brokers,
+        mutants,
+    };
+    let random = Random::of(shared.seed() ^ u64::from(start), "instance");
+    let process = Process::new(of_process, random, faults);
+    let on_node = shared.clone();
+    let node = spawn_on_new_node(format!("instance-{}-{start}", slot.0), async move {
+        let mut world = SimWorld::new(&on_node, slot, start, process);
+        let mut mirror = Mirror::new(world.now(), flow);
+        let exit = drive(&mut mirror, &mut world).await;
+        world.shut_down();
+        on_node.act(|universe| {
+            let now = universe.now();
+            universe.trace.note(now, "exits", &slot, &exit);
+            universe.close_inbox(start);
+        });
+        on_node.slots(|slots| {
+            if let Some(state) = slots.running(slot, start) {
+                state.exit = Some(exit);
+                state.process = None;
+            }
+        });
+    });
+    shared.slots(|slots| {
+        if let Some(process) = &mut slots.of(slot).process {
+            process.node = Some(node);
+        }
+    });
+}
+
+pub(crate) fn crash(shared: &Shared, slot: Slot) {
+    let spares = shared.setup(|setup| setup.sim_mutants.crashes_spare_transactions);
+    let is_spared = shared.slots(|slots| {
+        let process = slots.of(slot).process.as_mut().filter(|it| spares && it.is_in_transaction);
+        process.map(|process| process.crashes_when_idle = true).is_some()
+    });
+    if !is_spared {
+        crash_now(shared, slot);
+    }
+}
+
+/// The process is gone: its tasks are dropped, and nothing that arrives for it finds anybody.
+pub(crate) fn crash_now(shared: &Shared, slot: Slot) {
+    let Some(process) = shared.slots(|slots| slots.of(slot).process.take()) else { return };
+    shared.act(|universe| {
+        universe.counters.crashes += 1;
+        universe.counters.partial_sends += u64::from(process.has_partial_send);
+        let now = universe.now();
+        universe.trace.note(now, "crashes", &slot, &process.start);
+    });
+    shared.process_is_gone(process.start);
+    if let Some(node) = process.node {
+        madsim::runtime::Handle::current().kill(node);
+    }
+}
+
+pub(crate) fn pause(shared: &Shared, slot: Slot) {
+    set_paused(shared, slot, true);
+}
+
+pub(crate) fn resume(shared: &Shared, slot: Slot) {
+    set_paused(shared, slot, false);
+}
+
+fn set_paused(shared: &Shared, slot: Slot, is_paused: bool) {
+    let node = shared.slots(|slots| {
+        let process = slots.of(slot).process.as_mut().filter(|process| process.is_paused != is_paused)?;
+        process.is_paused = is_paused;
+        process.node
+    });
+    let Some(node) = node else { return };
+    let handle = madsim::runtime::Handle::current();
+    shared.act(|universe| {
+        universe.counters.pauses += u64::from(is_paused);
+        let now = universe.now();
+        universe.trace.note(now, if is_paused { "pauses" } else { "resumes" }, &slot, &());
+    });
+    if is_paused { handle.pause(node) } else { handle.resume(node) }
+}
+
+/// madsim starts a node's first task from a closure that must be `Send`, although all runs on this thread: the
+/// task is handed over through the thread.
+fn spawn_on_new_node(name: String, task: impl Future<Output = ()> + 'static) -> NodeId {
+    thread_local! {
+        static NEXT: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>> = const { RefCell::new(None) };
+    }
+    NEXT.set(Some(Box::pin(task)));
+    let init = || NEXT.take().expect("a node is started once");
+    madsim::runtime::Handle::current().create_node().name(name).init(init).build().id()
+}

@@ -1,0 +1,382 @@
+//! What is under way between clients and brokers.
+//!
+//! Once sent, a request belongs to the network and to the broker: a client that dies or gives up cancels
+//! nothing. So a request may be applied and never acknowledged, and one of a dead client may arrive late.
+
+mod blank;
+mod connection;
+mod errors;
+mod faults;
+mod refusal;
+mod schedule;
+
+pub use faults::NetworkFaults;
+
+use crate::counters::{Counters, Fault};
+use crate::random::{Random, Rate};
+use crate::trace::Trace;
+use connection::{Connection, Transit};
+use kafka_model::{BrokerId, Millis, Outcome, Reply, Request, RequestHeader, RequestToken, Response};
+use schedule::Schedule;
+use std::collections::BTreeMap;
+use verbatim_core::failure::Side;
+
+/// Chosen by the client; each names one connection for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// Whose connection it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sender {
+    /// One start of an instance; the next start is somebody else.
+    Instance(u32),
+    Workload,
+}
+
+/// A request on its way out.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    pub sender: Sender,
+    pub connection: ConnectionId,
+    pub side: Side,
+    pub header: RequestHeader,
+    pub request: Request,
+}
+
+/// The end of a request, as its client sees it.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    pub sender: Sender,
+    pub token: RequestToken,
+    pub outcome: Outcome,
+}
+
+/// What the network hands on.
+#[derive(Debug)]
+pub enum Delivery {
+    ToBroker(Side, RequestHeader, Request),
+    ToClient(Incoming),
+}
+
+/// Where the run is recorded.
+pub struct Books<'a> {
+    pub trace: &'a mut Trace,
+    pub counters: &'a mut Counters,
+}
+
+pub struct Network {
+    pub faults: NetworkFaults,
+    random: Random,
+    connections: BTreeMap<ConnectionId, Connection>,
+    /// Requests at a broker, by the connection that they came on.
+    at_brokers: BTreeMap<RequestToken, ConnectionId>,
+    /// Answers that a fault will spoil when the broker gives them.
+    to_spoil: BTreeMap<RequestToken, kafka_types::ErrorCode>,
+    schedule: Schedule,
+}
+
+impl Network {
+    pub fn new(faults: NetworkFaults, random: Random) -> Network {
+        Network {
+            faults,
+            random,
+            connections: BTreeMap::new(),
+            at_brokers: BTreeMap::new(),
+            to_spoil: BTreeMap::new(),
+            schedule: Schedule::default(),
+        }
+    }
+
+    pub fn next_at(&self) -> Option<Millis> {
+        self.schedule.next_at()
+    }
+
+    fn delay(&mut self, strikes: bool, books: &mut Books) -> Millis {
+        if strikes && self.random.happens(self.faults.slow) {
+            books.counters.fault(Fault::Slow);
+            return self.random.between(self.faults.delay_max_ms, self.faults.slow_max_ms);
+        }
+        self.random.between(self.faults.delay_min_ms, self.faults.delay_max_ms)
+    }
+
+    fn strikes(&self, sender: Sender) -> bool {
+        match sender {
+            Sender::Instance(_) => true,
+            Sender::Workload => self.faults.strikes_workload,
+        }
+    }
+
+    pub fn send(&mut self, now: Millis, outgoing: Outgoing, books: &mut Books) {
+        let Outgoing { sender, connection: id, side, header, request } = outgoing;
+        books.trace.note(now, "request", &(sender, side, header.broker), &(header.token, &request));
+        books.counters.requests += 1;
+        let strikes = self.strikes(sender);
+        let delay = self.delay(strikes, books);
+        let lost = |network: &mut Network, rate: Rate| strikes && network.random.happens(rate);
+        let is_lost = lost(self, self.faults.request_lost);
+        let breaks = lost(self, self.faults.disconnect)
+            || matches!(request, Request::EndTxn(_)) && lost(self, self.faults.disconnect_end_txn);
+        let is_silent = self.random.happens(self.faults.silent);
+        let connection =
+            self.connections.entry(id).or_insert_with(|| Connection::new(sender, side, header.broker));
+        if connection.is_closed {
+            // Its end is on its way to the client already.
+            connection.outstanding.insert(header.token);
+            self.schedule.at(now, Transit::Broken(id));
+            return;
+        }
+        connection.outstanding.insert(header.token);
+        connection.last_arrival = connection.last_arrival.max(now + delay);
+        let at = connection.last_arrival;
+        if is_lost {
+            books.counters.fault(Fault::RequestLost);
+            books.trace.note(now, "lost", &(sender, side, header.broker), &header.token);
+            connection.loses_requests = true;
+            connection.loses_answers = true;
+        }
+        let tells = is_lost && !is_silent;
+        if !connection.loses_requests {
+            connection.under_way += 1;
+            self.schedule.at(at, Transit::Arrives(id, header, Box::new(request)));
+        }
+        if breaks {
+            books.counters.fault(Fault::Disconnected);
+            books.trace.note(now, "broken", &(sender, side), &id);
+            self.break_off(now, id);
+        }
+        if breaks || tells {
+            let learns_after = self.random.between(0, 1_000);
+            self.schedule.at(now + learns_after, Transit::Broken(id));
+        }
+    }
+
+    /// Some of the first requests under way still arrive, perhaps much later: they are in some buffer, or the
+    /// broker has yet to take them up. No answer comes back.
+    fn break_off(&mut self, now: Millis, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        // None, all, or any number between.
+        let arrivals = self.random.below(u64::from(connection.under_way) + 2);
+        connection.arrivals_left = Some((arrivals as u32).min(connection.under_way));
+        connection.loses_answers = true;
+        connection.loses_requests = true;
+        if self.random.below(2) == 0 {
+            connection.held_until = now + self.random.between(0, self.faults.slow_max_ms);
+        }
+    }
+
+    /// The client hangs up. What it sent is under way all the same.
+    pub fn close(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.is_closed = true;
+            connection.outstanding.clear();
+            self.forget_if_over(id);
+        }
+    }
+
+    /// The client's process is gone.
+    pub fn close_all_of(&mut self, sender: Sender) {
+        let ids: Vec<_> =
+            self.connections.iter().filter(|(_, it)| it.sender == sender).map(|(id, _)| *id).collect();
+        ids.into_iter().for_each(|id| self.close(id));
+    }
+
+    /// For a simulator's mutant: what the sender has under way never arrives.
+    pub fn cancel_all_of(&mut self, sender: Sender) {
+        for connection in self.connections.values_mut().filter(|it| it.sender == sender) {
+            connection.arrivals_left = Some(0);
+            connection.at_broker.waiting.clear();
+        }
+    }
+
+    fn forget_if_over(&mut self, id: ConnectionId) {
+        if self.connections.get(&id).is_some_and(Connection::is_over) {
+            self.connections.remove(&id);
+        }
+    }
+
+    /// The next thing that is due by `now`, if it concerns anybody.
+    pub fn deliver(&mut self, now: Millis, books: &mut Books) -> Option<Delivery> {
+        while let Some(transit) = self.schedule.pop(now) {
+            let delivery = match transit {
+                Transit::Arrives(id, header, request) => self.arrives(now, id, header, *request, books),
+                Transit::Answered(id, token, response) => self.answered(now, id, token, response, books),
+                Transit::Broken(id) => self.broken(now, id, books),
+                Transit::Unmuted(id) => {
+                    if let Some(connection) = self.connections.get_mut(&id) {
+                        connection.at_broker.is_muted = false;
+                    }
+                    self.take_up(now, id, books)
+                }
+            };
+            if delivery.is_some() {
+                return delivery;
+            }
+        }
+        None
+    }
+
+    fn arrives(
+        &mut self,
+        now: Millis,
+        id: ConnectionId,
+        header: RequestHeader,
+        request: Request,
+        books: &mut Books,
+    ) -> Option<Delivery> {
+        let connection = self.connections.get_mut(&id)?;
+        if now < connection.held_until {
+            let at = connection.held_until;
+            self.schedule.at(at, Transit::Arrives(id, header, Box::new(request)));
+            return None;
+        }
+        connection.under_way -= 1;
+        if let Some(left) = &mut connection.arrivals_left {
+            if *left == 0 {
+                self.forget_if_over(id);
+                return None;
+            }
+            *left -= 1;
+        }
+        connection.at_broker.waiting.push_back((header, request));
+        self.take_up(now, id, books)
+    }
+
+    /// The broker reads the next request, unless it is busy with one of the same connection.
+    fn take_up(&mut self, now: Millis, id: ConnectionId, books: &mut Books) -> Option<Delivery> {
+        let connection = self.connections.get_mut(&id)?;
+        let (side, sender) = (connection.side, connection.sender);
+        let Some((header, request)) = connection.at_broker.take_up() else {
+            self.forget_if_over(id);
+            return None;
+        };
+        if is_without_answer(&request) {
+            connection.at_broker.busy = None;
+        }
+        self.at_brokers.insert(header.token, id);
+        if self.strikes(sender) {
+            let (before, after) = errors::of(&request);
+            if self.random.happens(self.faults.refused)
+                && let Some(&code) = self.random.pick(before)
+            {
+                books.counters.fault(Fault::Refused);
+                let response = refusal::refuse(&request, code);
+                let reply = Reply {
+                    token: header.token,
+                    broker: header.broker,
+                    throttle_time_ms: 0,
+                    outcome: Outcome::Response(response),
+                };
+                return self.reply(now, reply, books);
+            }
+            if self.random.happens(self.faults.refused_after_apply)
+                && let Some(&code) = self.random.pick(after)
+            {
+                books.counters.fault(Fault::RefusedAfterApply);
+                self.to_spoil.insert(header.token, code);
+            }
+        }
+        books.trace.note(now, "arrives", &(side, header.broker), &header.token);
+        Some(Delivery::ToBroker(side, header, request))
+    }
+
+    /// Takes a broker's answer; what the broker reads next on the same connection is handed on.
+    pub fn reply(&mut self, now: Millis, reply: Reply, books: &mut Books) -> Option<Delivery> {
+        let Reply { token, broker, throttle_time_ms, outcome } = reply;
+        let id = self.at_brokers.remove(&token)?;
+        let spoiled = self.to_spoil.remove(&token);
+        let connection = self.connections.get_mut(&id)?;
+        let (side, sender) = (connection.side, connection.sender);
+        connection.at_broker.busy = None;
+        let mut response = match outcome {
+            Outcome::Response(response) => response,
+            Outcome::ConnectionClosed => {
+                books.trace.note(now, "hangs up", &(side, broker), &token);
+                connection.at_broker.waiting.clear();
+                connection.arrivals_left = Some(0);
+                connection.loses_answers = true;
+                let at = now + self.random.between(0, self.faults.delay_max_ms);
+                self.schedule.at(at, Transit::Broken(id));
+                return None;
+            }
+        };
+        if let Some(code) = spoiled {
+            refusal::spoil(&mut response, code);
+        }
+        refusal::codes(&response, |code| books.counters.error(side, code));
+        books.trace.note(now, "answers", &(side, broker), &(token, &response));
+        let strikes = self.strikes(sender);
+        let delay = self.delay(strikes, books);
+        let is_lost = strikes && self.random.happens(self.faults.response_lost);
+        let is_silent = self.random.happens(self.faults.silent);
+        let connection = self.connections.get_mut(&id)?;
+        if is_lost && !connection.loses_answers {
+            books.counters.fault(Fault::ResponseLost);
+            connection.loses_answers = true;
+            if !is_silent {
+                let at = now + self.random.between(0, 1_000);
+                self.schedule.at(at, Transit::Broken(id));
+            }
+        } else if !connection.loses_answers && !connection.is_closed {
+            connection.last_answer = connection.last_answer.max(now + delay);
+            let at = connection.last_answer;
+            self.schedule.at(at, Transit::Answered(id, token, response));
+        }
+        if 0 < throttle_time_ms {
+            books.counters.fault(Fault::Throttled);
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.at_broker.is_muted = true;
+            }
+            self.schedule.at(now + throttle_time_ms, Transit::Unmuted(id));
+        }
+        self.take_up(now, id, books)
+    }
+
+    fn answered(
+        &mut self,
+        now: Millis,
+        id: ConnectionId,
+        token: RequestToken,
+        response: Response,
+        books: &mut Books,
+    ) -> Option<Delivery> {
+        let connection = self.connections.get_mut(&id)?;
+        if connection.loses_answers || connection.is_closed || !connection.outstanding.remove(&token) {
+            return None;
+        }
+        books.trace.note(now, "response", &connection.sender, &token);
+        let outcome = Outcome::Response(response);
+        Some(Delivery::ToClient(Incoming { sender: connection.sender, token, outcome }))
+    }
+
+    /// One request after the other ends without an answer.
+    fn broken(&mut self, now: Millis, id: ConnectionId, books: &mut Books) -> Option<Delivery> {
+        let connection = self.connections.get_mut(&id)?;
+        let sender = connection.sender;
+        connection.is_closed = true;
+        connection.loses_answers = true;
+        let Some(token) = connection.outstanding.pop_first() else {
+            self.forget_if_over(id);
+            return None;
+        };
+        if !connection.outstanding.is_empty() {
+            self.schedule.at(now, Transit::Broken(id));
+        }
+        self.forget_if_over(id);
+        books.trace.note(now, "no answer", &sender, &token);
+        Some(Delivery::ToClient(Incoming { sender, token, outcome: Outcome::ConnectionClosed }))
+    }
+
+    /// A broker's living connections break with it.
+    pub fn broker_died(&mut self, now: Millis, side: Side, broker: BrokerId) {
+        let of_it = |it: &Connection| it.side == side && it.broker == broker && !it.is_closed;
+        let ids: Vec<_> = self.connections.iter().filter(|(_, it)| of_it(it)).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.schedule.at(now, Transit::Broken(id));
+        }
+    }
+}
+
+/// A produce that asks for no acknowledgement is not answered.
+fn is_without_answer(request: &Request) -> bool {
+    matches!(request, Request::Produce(produce) if produce.acks == 0)
+}

@@ -1,0 +1,114 @@
+//! Runs a scenario in virtual time, from a seed.
+
+use crate::client::{ClientFaults, ClientMutants};
+use crate::clock;
+use crate::counters::Counters;
+use crate::handle::Handle;
+use crate::network::NetworkFaults;
+use crate::shared::Shared;
+use crate::trace::TraceMode;
+use crate::universe::Universe;
+use kafka_model::ClusterConfig;
+use madsim::runtime::Runtime;
+
+/// What a run begins with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub source: ClusterConfig,
+    pub target: ClusterConfig,
+    /// Of each cluster; they are numbered from 1 on.
+    pub brokers: u8,
+    pub network: NetworkFaults,
+    pub client: ClientFaults,
+    pub trace: TraceMode,
+    pub client_mutants: ClientMutants,
+    pub sim_mutants: SimMutants,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        let cluster = |id: &str| ClusterConfig {
+            cluster_id: id.to_owned(),
+            auto_create_topics: false,
+            ..ClusterConfig::default()
+        };
+        Setup {
+            source: cluster("source"),
+            target: cluster("target"),
+            brokers: 3,
+            network: NetworkFaults::default(),
+            client: ClientFaults::default(),
+            trace: TraceMode::default(),
+            client_mutants: ClientMutants::default(),
+            sim_mutants: SimMutants::default(),
+        }
+    }
+}
+
+/// Bugs of the simulator itself, planted to see that tests notice. None by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimMutants {
+    /// 52: a crash waits until no lane has a transaction open.
+    pub crashes_spare_transactions: bool,
+    /// 53: no delay is ever drawn, so everything happens in the order in which it was sent.
+    pub everything_in_order: bool,
+    /// 55: what a dead client has sent never arrives.
+    pub death_cancels_requests: bool,
+}
+
+/// What is left of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub seed: u64,
+    /// Equal for equal runs.
+    pub trace_hash: u64,
+    /// How many events were traced.
+    pub steps: u64,
+    pub virtual_millis: kafka_model::Millis,
+    pub counters: Counters,
+    /// One line an event, if they were asked for.
+    pub lines: Vec<String>,
+}
+
+/// Runs `scenario` in a world of its own whose every choice follows from `seed`.
+///
+/// Each run has a thread of its own, since madsim decides the order of hash maps once for each thread.
+pub fn simulate<T, S>(seed: u64, setup: Setup, scenario: S) -> (T, Record)
+where
+    S: AsyncFnOnce(Handle) -> T + Send,
+    T: Send,
+{
+    std::thread::scope(|scope| {
+        let name = format!("seed {seed}");
+        let thread = std::thread::Builder::new().name(name).stack_size(4 << 20);
+        let run = thread.spawn_scoped(scope, move || run(seed, setup, scenario));
+        match run.expect("threads can be made").join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn run<T>(seed: u64, mut setup: Setup, scenario: impl AsyncFnOnce(Handle) -> T) -> (T, Record) {
+    if setup.sim_mutants.everything_in_order {
+        setup.network.delay_min_ms = 1;
+        setup.network.delay_max_ms = 1;
+        setup.network.slow = crate::random::Rate::NEVER;
+    }
+    let runtime = Runtime::with_seed_and_config(seed, madsim::Config::default());
+    let shared = Shared::new(seed, Universe::new(seed, &setup), setup);
+    let run = std::panic::AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            clock::start(&shared);
+            scenario(Handle::new(&shared)).await
+        })
+    });
+    match std::panic::catch_unwind(run) {
+        Ok(value) => (value, shared.close()),
+        Err(panic) => {
+            // What led there is what a failed run is looked at for.
+            shared.lines_on_panic().iter().for_each(|line| eprintln!("{line}"));
+            std::panic::resume_unwind(panic);
+        }
+    }
+}

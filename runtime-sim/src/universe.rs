@@ -1,0 +1,220 @@
+//! Both clusters, the network and whoever waits for it, on one clock. Pure: time is an argument.
+
+use crate::alarms::Alarms;
+use crate::counters::Counters;
+use crate::network::{Books, Delivery, Incoming, Network, Outgoing, Sender};
+use crate::random::Random;
+use crate::simulation::Setup;
+use crate::trace::Trace;
+use kafka_model::{BrokerId, Cluster, Millis, Outcome, Reply, RequestToken};
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Waker;
+use verbatim_core::failure::Side;
+
+/// Sees a cluster after whatever happened to it.
+pub type Watcher = Box<dyn FnMut(Millis, Side, &mut Cluster)>;
+
+pub struct Universe {
+    now: Millis,
+    source: Cluster,
+    target: Cluster,
+    pub(crate) network: Network,
+    pub(crate) trace: Trace,
+    pub(crate) counters: Counters,
+    pub(crate) alarms: Alarms,
+    watcher: Option<Watcher>,
+    /// Answers that have arrived, by the start of an instance that they are for.
+    inboxes: BTreeMap<u32, Inbox>,
+    /// Answers to the workload; an entry from when it asks until it has taken the answer.
+    workload: BTreeMap<RequestToken, WorkloadAnswer>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    arrived: VecDeque<Incoming>,
+    waker: Option<Waker>,
+}
+
+#[derive(Default)]
+struct WorkloadAnswer {
+    outcome: Option<Outcome>,
+    waker: Option<Waker>,
+}
+
+impl Universe {
+    pub(crate) fn new(seed: u64, setup: &Setup) -> Universe {
+        let brokers: Vec<BrokerId> = (1..=i32::from(setup.brokers)).map(BrokerId).collect();
+        Universe {
+            now: 0,
+            source: Cluster::new(0, &brokers, setup.source.clone()),
+            target: Cluster::new(0, &brokers, setup.target.clone()),
+            network: Network::new(setup.network.clone(), Random::of(seed, "network")),
+            trace: Trace::new(setup.trace),
+            counters: Counters::default(),
+            alarms: Alarms::default(),
+            watcher: None,
+            inboxes: BTreeMap::new(),
+            workload: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.now
+    }
+
+    pub(crate) fn cluster(&self, side: Side) -> &Cluster {
+        match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        }
+    }
+
+    fn cluster_mut(&mut self, side: Side) -> &mut Cluster {
+        match side {
+            Side::Source => &mut self.source,
+            Side::Target => &mut self.target,
+        }
+    }
+
+    pub(crate) fn watch(&mut self, watcher: Watcher) {
+        self.watcher = Some(watcher);
+    }
+
+    /// When something happens next by itself.
+    pub(crate) fn next_at(&self) -> Option<Millis> {
+        [self.next_event_at(), self.alarms.next_at()].into_iter().flatten().min()
+    }
+
+    fn next_event_at(&self) -> Option<Millis> {
+        let ticks = [self.source.next_deadline(), self.target.next_deadline()];
+        ticks.into_iter().chain([self.network.next_at()]).flatten().min()
+    }
+
+    /// Does what is due by `now`, each at its own moment, and wakes whoever it concerns.
+    pub(crate) fn advance(&mut self, now: Millis) {
+        while let Some(at) = self.next_event_at().filter(|at| *at <= now) {
+            self.now = self.now.max(at);
+            for side in [Side::Source, Side::Target] {
+                if self.cluster(side).next_deadline().is_some_and(|deadline| deadline <= at) {
+                    let now = self.now;
+                    let replies = self.cluster_mut(side).tick(now);
+                    self.trace.note(now, "tick", &side, &replies.len());
+                    self.handled(side, replies);
+                }
+            }
+            while let Some(delivery) = self.next_delivery() {
+                self.deliver(delivery);
+            }
+        }
+        self.now = self.now.max(now);
+        self.alarms.ring(now);
+    }
+
+    fn next_delivery(&mut self) -> Option<Delivery> {
+        let mut books = Books { trace: &mut self.trace, counters: &mut self.counters };
+        self.network.deliver(self.now, &mut books)
+    }
+
+    fn deliver(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::ToBroker(side, header, request) => {
+                let now = self.now;
+                let replies = self.cluster_mut(side).handle(now, header, request);
+                self.handled(side, replies);
+            }
+            Delivery::ToClient(incoming) => self.arrived(incoming),
+        }
+    }
+
+    /// A cluster did something, and these replies came of it.
+    fn handled(&mut self, side: Side, replies: Vec<Reply>) {
+        if let Some(mut watcher) = self.watcher.take() {
+            let now = self.now;
+            watcher(now, side, self.cluster_mut(side));
+            self.watcher = Some(watcher);
+        }
+        for reply in replies {
+            let mut books = Books { trace: &mut self.trace, counters: &mut self.counters };
+            if let Some(delivery) = self.network.reply(self.now, reply, &mut books) {
+                self.deliver(delivery);
+            }
+        }
+    }
+
+    fn arrived(&mut self, incoming: Incoming) {
+        match incoming.sender {
+            Sender::Instance(start) => {
+                // One that is gone has no inbox any more.
+                let Some(inbox) = self.inboxes.get_mut(&start) else { return };
+                inbox.arrived.push_back(incoming);
+                if let Some(waker) = inbox.waker.take() {
+                    waker.wake();
+                }
+            }
+            Sender::Workload => {
+                let Some(answer) = self.workload.get_mut(&incoming.token) else { return };
+                answer.outcome = Some(incoming.outcome);
+                if let Some(waker) = answer.waker.take() {
+                    waker.wake();
+                }
+            }
+        }
+    }
+
+    pub(crate) fn send(&mut self, outgoing: Outgoing) {
+        let mut books = Books { trace: &mut self.trace, counters: &mut self.counters };
+        self.network.send(self.now, outgoing, &mut books);
+    }
+
+    /// Something is done to a cluster from outside.
+    pub(crate) fn administer(&mut self, side: Side, act: impl FnOnce(&mut Cluster, Millis) -> Vec<Reply>) {
+        let now = self.now;
+        let alive =
+            |cluster: &Cluster| cluster.broker_ids().filter(|it| it.1).map(|it| it.0).collect::<Vec<_>>();
+        let before = alive(self.cluster(side));
+        let replies = act(self.cluster_mut(side), now);
+        let after = alive(self.cluster(side));
+        self.trace.note(now, "administer", &side, &replies.len());
+        for broker in before.into_iter().filter(|broker| !after.contains(broker)) {
+            self.network.broker_died(now, side, broker);
+        }
+        self.handled(side, replies);
+    }
+
+    pub(crate) fn open_inbox(&mut self, start: u32) {
+        self.inboxes.insert(start, Inbox::default());
+    }
+
+    /// The process is gone: nothing more is delivered to it. What it has sent is not its own any more.
+    pub(crate) fn close_inbox(&mut self, start: u32) {
+        self.inboxes.remove(&start);
+        self.network.close_all_of(Sender::Instance(start));
+    }
+
+    pub(crate) fn take_arrived(&mut self, start: u32) -> VecDeque<Incoming> {
+        self.inboxes.get_mut(&start).map(|inbox| std::mem::take(&mut inbox.arrived)).unwrap_or_default()
+    }
+
+    pub(crate) fn wake_on_arrival(&mut self, start: u32, waker: &Waker) {
+        if let Some(inbox) = self.inboxes.get_mut(&start) {
+            inbox.waker = Some(waker.clone());
+        }
+    }
+
+    pub(crate) fn expect_answer(&mut self, token: RequestToken) {
+        self.workload.insert(token, WorkloadAnswer::default());
+    }
+
+    pub(crate) fn take_answer(&mut self, token: RequestToken, waker: &Waker) -> Option<Outcome> {
+        let answer = self.workload.get_mut(&token)?;
+        if answer.outcome.is_some() {
+            return self.workload.remove(&token)?.outcome;
+        }
+        answer.waker = Some(waker.clone());
+        None
+    }
+
+    pub(crate) fn forget_answer(&mut self, token: RequestToken) {
+        self.workload.remove(&token);
+    }
+}

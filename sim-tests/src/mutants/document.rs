@@ -1,0 +1,50 @@
+//! `docs/mutants.md`, written from hunts.
+
+use super::hunt::{BUDGET, Hunt, hunt};
+use super::table::{Expected, Mutant, TABLE};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Hunts of one mutant, each from another seed.
+const HUNTS: u64 = 5;
+
+/// The text of the page. Takes a while.
+pub fn document(jobs: usize) -> String {
+    let mut text = String::from(
+        "# Mutants\n\n\
+         Bugs that are planted on purpose, one at a time, and what notices them. A mutant counts as caught only by \
+         a broken promise in a run like any other; the oracle cannot name it. Written by \
+         `cargo test -p sim-tests --test mutants -- --ignored writes_the_page`, never by hand.\n\n",
+    );
+    let _ = writeln!(
+        text,
+        "Seeds: how many runs it took until a promise was broken, median and worst of {HUNTS} hunts; the budget \
+         of the default test is {BUDGET}.\n"
+    );
+    text.push_str("| no. | mutant | what it does | caught by | median | worst |\n|--|--|--|--|--|--|\n");
+    for mutant in TABLE {
+        text.push_str(&row(mutant, jobs));
+    }
+    text
+}
+
+fn row(mutant: &Mutant, jobs: usize) -> String {
+    let Mutant { number, name, what, .. } = mutant;
+    if let Expected::Harmless(why) = mutant.expected {
+        return format!("| {number} | `{name}` | {what} | nothing is broken: {why} | | |\n");
+    }
+    let hunts: Vec<Hunt> =
+        (0..HUNTS).map(|turn| hunt(&mutant.planted(), first_seed(turn), BUDGET, jobs)).collect();
+    let by: BTreeSet<&str> = hunts.iter().filter_map(|it| Some(it.caught?.invariant.name())).collect();
+    let by = by.into_iter().collect::<Vec<_>>().join(", ");
+    let mut seeds: Vec<u64> = hunts.iter().map(|it| it.caught.map_or(u64::MAX, |it| it.after)).collect();
+    seeds.sort_unstable();
+    let said = |seeds: u64| if seeds == u64::MAX { "not caught".to_owned() } else { seeds.to_string() };
+    let (median, worst) = (said(seeds[seeds.len() / 2]), said(seeds[seeds.len() - 1]));
+    format!("| {number} | `{name}` | {what} | {by} | {median} | {worst} |\n")
+}
+
+/// Far apart, so that no two hunts share a seed.
+fn first_seed(turn: u64) -> u64 {
+    1_000_000 * (turn + 1)
+}

@@ -1,0 +1,103 @@
+//! What an invariant is given: one settlement, laid beside the truth.
+
+use super::FlowNames;
+use super::alignment::{Alignment, Expected, align};
+use super::ledger::{Entry, LedgerRecord};
+use super::log::{Lineage, Log};
+use super::progress::{Advance, Standing};
+use super::settlement::Settlement;
+use super::shadow::Shadow;
+use kafka_model::Offset;
+use kafka_types::{Partition, SourcePartition, TargetPartition, TopicId};
+use std::collections::BTreeMap;
+
+pub struct Case<'a> {
+    pub flow: &'a FlowNames,
+    pub settlement: &'a Settlement,
+    pub advances: &'a [Advance],
+    /// Before the settlement.
+    pub standing: &'a Standing,
+    pub source: &'a Shadow,
+    pub target: &'a Shadow,
+}
+
+/// What the settlement does to each source partition that it touches.
+pub fn advances(
+    flow: &FlowNames,
+    settlement: &Settlement,
+    standing: &Standing,
+    source: &Shadow,
+) -> Vec<Advance> {
+    let mut entries: BTreeMap<SourcePartition, (i32, Entry)> = BTreeMap::new();
+    for noted in &settlement.ledger {
+        if let Ok(LedgerRecord::Entry(topic, partition, entry)) = &noted.record {
+            let place = SourcePartition { topic: topic.clone(), partition: Partition(*partition) };
+            entries.insert(place, (noted.lane, (**entry).clone()));
+        }
+    }
+    let mut copied: BTreeMap<SourcePartition, &TargetPartition> = BTreeMap::new();
+    for target in settlement.copies.keys() {
+        let topic = flow.source_topic(&target.topic);
+        copied.insert(SourcePartition { topic, partition: target.partition }, target);
+    }
+    let mut touched: Vec<SourcePartition> = entries.keys().chain(copied.keys()).cloned().collect();
+    touched.sort();
+    touched.dedup();
+    let advance = |partition: SourcePartition| {
+        let copies = copied.get(&partition).and_then(|target| settlement.copies.get(*target));
+        let (lane, entry) = entries.remove(&partition).unzip();
+        let before = standing.partitions.get(&partition).cloned();
+        let source_id = entry.as_ref().map(|entry: &Entry| entry.source_id);
+        let source_id = source_id.or(before.as_ref().map(|before| before.source_id));
+        let source_id = source_id.or(source.id(&partition.topic)).unwrap_or(TopicId(0));
+        let start = entry.as_ref().map_or(0, |entry| entry.start);
+        let from = before.as_ref().map_or(start, |before| before.next);
+        let mut advance = Advance {
+            to: entry.as_ref().map_or(from, |entry| entry.next),
+            partition,
+            source_id,
+            lane,
+            before,
+            from,
+            entry,
+            copies: copies.map(|it| it.copies.clone()).unwrap_or_default(),
+            copies_id: copies.map(|it| it.topic_id),
+            alignment: Alignment::default(),
+            lineage: 0,
+            first_open: None,
+        };
+        lay_beside(source, &mut advance);
+        advance
+    };
+    touched.into_iter().map(advance).collect()
+}
+
+/// Finds the state of the source's log that the copies fit, the latest first.
+fn lay_beside(source: &Shadow, advance: &mut Advance) {
+    let empty = Log::default();
+    let log = source.log(advance.source_id, advance.partition.partition).unwrap_or(&empty);
+    let earliest: Lineage = advance.before.as_ref().map_or(0, |before| before.lineage);
+    let mut now = None;
+    for lineage in (earliest..=log.lineage()).rev() {
+        let stretch = log.committed(lineage, advance.from, advance.to);
+        let expected = Expected {
+            partition: &advance.partition,
+            topic_id: advance.source_id,
+            to: advance.to,
+            records: stretch.records,
+        };
+        let excused = |offset: Offset| log.is_compacted_away(offset);
+        let alignment = align(source, &expected, &advance.copies, excused);
+        if alignment.is_clean() {
+            advance.alignment = alignment;
+            advance.lineage = lineage;
+            advance.first_open = stretch.first_open;
+            return;
+        }
+        if now.is_none() {
+            now = Some((alignment, stretch.first_open));
+        }
+    }
+    let (alignment, first_open) = now.unwrap_or_default();
+    (advance.alignment, advance.first_open, advance.lineage) = (alignment, first_open, log.lineage());
+}

@@ -1,0 +1,120 @@
+//! A halt names a loss that happened, and a loss that happened is never passed over.
+
+use super::Found;
+use crate::oracle::alignment::Misfit;
+use crate::oracle::case::Case;
+use crate::oracle::ledger::{Entry, Halt, HaltReason};
+use crate::oracle::log::{Fate, Log};
+use crate::oracle::progress::Advance;
+use crate::oracle::violation::{Invariant, Violation};
+use kafka_model::Offset;
+
+/// A topic that was made anew is not silently continued.
+pub fn check_topic_id(found: &Found<'_>) -> Option<Violation> {
+    found.alignment.misfits.iter().find_map(|(target, misfit)| {
+        let Misfit::OtherTopicId { source } = misfit else { return None };
+        let text =
+            format!("{}the source topic was made anew, and copying went on without a word", found.when);
+        let violation = Violation::new(Invariant::LossReports, found.at, text).in_partition(found.partition);
+        Some(violation.at_source(*source).at_target(*target))
+    })
+}
+
+pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
+    let Some(entry) = &advance.entry else { return };
+    let empty = Log::default();
+    let source = case.source.log(entry.source_id, advance.partition.partition).unwrap_or(&empty);
+    let mut tell = |text: String, offset: Offset| {
+        let violation = Violation::new(Invariant::LossReports, case.settlement.at, text);
+        broken.push(violation.in_partition(&advance.partition).at_source(offset));
+    };
+    if let Some(before) = &advance.before {
+        if before.source_id != entry.source_id {
+            tell(
+                "the source topic is another one, and copying went on without a word".to_owned(),
+                entry.next,
+            );
+        } else if advance.from < advance.to {
+            let passed = source.cuts_since(before.lineage).iter().take(advance.lineage - before.lineage);
+            if let Some(cut) = passed.map(|cut| cut.at).find(|at| *at < advance.from) {
+                let text =
+                    format!("the source was cut back to {cut}, and copying went on from {}", advance.from);
+                tell(text, cut);
+            }
+        }
+    }
+    if let Some(halt) = &entry.halted {
+        let target = case.target.log(entry.target_id, advance.partition.partition).unwrap_or(&empty);
+        if let Err(why) = is_true(case, entry, halt, source, target) {
+            let text = format!("false halt {}: {}; but {why}", name(halt.reason), halt.detail);
+            tell(text, entry.next);
+        }
+    }
+}
+
+/// Whether what a halt says is so, or what is so instead.
+fn is_true(case: &Case<'_>, entry: &Entry, halt: &Halt, source: &Log, target: &Log) -> Result<(), String> {
+    let held = halt.offset.and_then(|offset| source.held(offset));
+    let demand = |is_so: bool, otherwise: String| if is_so { Ok(()) } else { Err(otherwise) };
+    match halt.reason {
+        HaltReason::Gap => {
+            demand(entry.next < source.start, format!("the log starts at {}", source.start))?;
+            exact_range(entry, halt, source)
+        }
+        HaltReason::Truncated => {
+            let is_cut = source.cuts_since(0).iter().any(|cut| cut.at < entry.next);
+            demand(is_cut, "the source was never cut back below it".to_owned())
+        }
+        HaltReason::Recreated | HaltReason::Deleted => {
+            let is_gone = case.source.is_deleted(entry.source_id) || case.target.is_deleted(entry.target_id);
+            demand(is_gone, "both topics are the ones they were".to_owned())
+        }
+        HaltReason::Oversized => {
+            let size = held.map_or(0, |held| held.content.size_alone());
+            demand(case.flow.target_batch_bytes_max < size, format!("the record has {size} bytes"))
+        }
+        HaltReason::Unsendable => {
+            let timestamp = held.map(|held| held.content.timestamp);
+            demand(timestamp == Some(0), format!("its timestamp is {timestamp:?}"))
+        }
+        HaltReason::NotAuthorized => Err("nobody denied anything (not-authorized)".to_owned()),
+        HaltReason::Torn => {
+            let foreign = (0..target.end()).filter_map(|offset| target.held(offset));
+            let is_foreign = foreign.into_iter().any(|held| held.fate == Fate::Plain);
+            demand(is_foreign, "every record there was written with an entry".to_owned())
+        }
+        HaltReason::RolledBack => {
+            demand(target.lost_decided().is_some(), "the target lost nothing".to_owned())
+        }
+        HaltReason::Refused => Err("the target refuses no record of this workload".to_owned()),
+        HaltReason::Unreadable => Err("no source record is damaged".to_owned()),
+        HaltReason::Unfit => Err("no target topic alters records".to_owned()),
+    }
+}
+
+/// A gap is told with its range: from the position to where the log began when it was found.
+fn exact_range(entry: &Entry, halt: &Halt, source: &Log) -> Result<(), String> {
+    let numbers: Vec<Offset> =
+        halt.detail.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+    match numbers.as_slice() {
+        [first, last] if *first == entry.next && entry.next <= *last && *last < source.start => Ok(()),
+        _ => Err(format!("offsets {} to {} were deleted", entry.next, source.start - 1)),
+    }
+}
+
+fn name(reason: HaltReason) -> &'static str {
+    match reason {
+        HaltReason::Gap => "gap",
+        HaltReason::Truncated => "truncated",
+        HaltReason::Recreated => "recreated",
+        HaltReason::Deleted => "deleted",
+        HaltReason::Oversized => "oversized",
+        HaltReason::Refused => "refused",
+        HaltReason::Unsendable => "unsendable",
+        HaltReason::Unreadable => "unreadable",
+        HaltReason::NotAuthorized => "not-authorized",
+        HaltReason::Torn => "torn",
+        HaltReason::RolledBack => "rolled-back",
+        HaltReason::Unfit => "unfit",
+    }
+}

@@ -1,0 +1,84 @@
+use super::Oracle;
+use kafka_model::{Cluster, Offset};
+use kafka_types::{Partition, SourcePartition, TopicId, TopicPartition};
+use std::collections::BTreeMap;
+
+/// What is left to copy of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lag {
+    pub partition: SourcePartition,
+    /// The position by the last decided entry.
+    pub position: Offset,
+    /// Where readers of committed records stand at the end.
+    pub end: Offset,
+    /// Committed records between the two.
+    pub records: usize,
+}
+
+impl Oracle {
+    /// What the mirror still has to do, partitions that stand halted left out.
+    pub fn lag(&self, source: &Cluster) -> Vec<Lag> {
+        let mut lags = Vec::new();
+        for (topic, id, partitions) in source.topic_names() {
+            for partition in Partition::all(u32::try_from(partitions).unwrap_or(0)) {
+                let place = SourcePartition { topic: topic.clone(), partition };
+                let tp = TopicPartition { topic: topic.clone(), partition };
+                let Some(view) = source.partition_view(&tp) else { continue };
+                let progress = self.standing.partitions.get(&place);
+                if progress.is_some_and(|progress| progress.halted.is_some()) {
+                    continue;
+                }
+                let pinned = self.standing.topics.get(topic).and_then(|it| it.starts.get(partition.index()));
+                let position = progress.map_or(pinned.copied().unwrap_or(0), |progress| progress.next);
+                let records = self.source.log(id, partition).map_or(0, |log| {
+                    log.committed(log.lineage(), position, view.last_stable_offset).records.len()
+                });
+                // A partition of which nothing was ever written needs no entry.
+                if position < view.last_stable_offset && (progress.is_some() || 0 < records) {
+                    lags.push(Lag { partition: place, position, end: view.last_stable_offset, records });
+                }
+            }
+        }
+        lags
+    }
+}
+
+/// Where source partitions end at some moment, by the topic that each belongs to.
+pub type Ends = BTreeMap<(SourcePartition, TopicId), Offset>;
+
+/// What there is to copy now: what a bounded run that starts later must reach at least.
+pub fn ends(source: &Cluster) -> Ends {
+    let mut ends = Ends::new();
+    for (topic, id, partitions) in source.topic_names() {
+        for partition in Partition::all(u32::try_from(partitions).unwrap_or(0)) {
+            let tp = TopicPartition { topic: topic.clone(), partition };
+            let Some(view) = source.partition_view(&tp) else { continue };
+            ends.insert((SourcePartition { topic: topic.clone(), partition }, id), view.high_watermark);
+        }
+    }
+    ends
+}
+
+impl Oracle {
+    /// A partition that is not copied up to its end, or whose copies readers of the target do not see.
+    pub fn short_of(&self, ends: &Ends, source: &Cluster, target: &Cluster) -> Option<String> {
+        ends.iter().find_map(|((place, id), end)| {
+            if source.topic_id(&place.topic) != Some(*id) {
+                return None;
+            }
+            let progress = self.standing.partitions.get(place);
+            let position = progress.map_or(0, |progress| progress.next);
+            let log = self.source.log(*id, place.partition)?;
+            let left = log.committed(log.lineage(), position.max(log.start), *end).records.len();
+            if 0 < left {
+                return Some(format!("{place} stands at {position}: {left} records below {end} are left"));
+            }
+            // What an administrator deleted on the target was there before.
+            let progress = progress.filter(|it| target.topic_id(&it.target_topic) == Some(it.target_id))?;
+            let tp = TopicPartition { topic: progress.target_topic.clone(), partition: place.partition };
+            let shown = target.partition_view(&tp)?.last_stable_offset;
+            let (_, settled) = *progress.reached.iter().find(|(position, _)| end <= position)?;
+            (shown < settled).then(|| format!("readers of {tp} see {shown} of {settled}"))
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! What was ever in one partition's log, and what became of it.
+
+use super::content::Content;
+use kafka_model::{LogEvent, Offset};
+use kafka_types::{ProducerEpoch, ProducerId, RecordBatch, TransactionResult};
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Outside any transaction.
+    Plain,
+    /// Its transaction has not ended.
+    Open,
+    Committed,
+    Aborted,
+}
+
+/// One offset of a log.
+#[derive(Clone, Debug)]
+pub enum Slot {
+    Record(Box<Held>),
+    /// A marker, or nothing: compaction had been there before a new leader brought the batch back.
+    Empty,
+}
+
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub content: Content,
+    pub producer: (ProducerId, ProducerEpoch),
+    pub fate: Fate,
+    /// The marker that ended its transaction, where one is in the log.
+    marker: Option<Offset>,
+}
+
+/// A new leader lacked everything from `at` on.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    pub at: Offset,
+    removed: Vec<Slot>,
+    /// Fates, before the cut, of records below it whose marker it took away.
+    reopened: BTreeMap<Offset, Fate>,
+    /// Readers of committed records had been able to read below this offset.
+    readable_below: Offset,
+}
+
+/// All that a partition of one topic id ever held.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    slots: Vec<Slot>,
+    cuts: Vec<Cut>,
+    open: BTreeMap<ProducerId, Vec<Offset>>,
+    pub start: Offset,
+    /// Offsets whose records compaction took away.
+    compacted: BTreeSet<Offset>,
+    /// What readers could see before an election that may take away what is committed.
+    readable_below: Offset,
+}
+
+/// A state of the log between two cuts, by the number of cuts before it. A reader's position belongs to one.
+pub type Lineage = usize;
+
+impl Log {
+    pub fn apply(&mut self, event: &LogEvent) {
+        match event {
+            LogEvent::Appended(batch) => self.append(batch),
+            LogEvent::Truncated { to } => self.cut(*to),
+            LogEvent::StartMoved { to } => self.start = self.start.max(*to),
+            // Only the cluster itself knows what is left: see `keep_only`.
+            LogEvent::Compacted => {}
+            // Of the whole topic, not of one partition.
+            LogEvent::Deleted => {}
+        }
+    }
+
+    pub fn end(&self) -> Offset {
+        Offset::try_from(self.slots.len()).unwrap_or(Offset::MAX)
+    }
+
+    /// The furthest that the log ever reached.
+    pub fn longest(&self) -> Offset {
+        let before = self.cuts.iter().map(|cut| cut.at + cut.removed.len() as Offset);
+        before.fold(self.end(), Offset::max)
+    }
+
+    pub fn lineage(&self) -> Lineage {
+        self.cuts.len()
+    }
+
+    pub fn cuts_since(&self, lineage: Lineage) -> &[Cut] {
+        &self.cuts[lineage.min(self.cuts.len())..]
+    }
+
+    /// Compaction left these of the offsets from `from` on.
+    pub fn keep_only(&mut self, from: Offset, left: &BTreeSet<Offset>) {
+        self.compacted.extend((from..self.end()).filter(|offset| !left.contains(offset)));
+    }
+
+    pub fn is_compacted_away(&self, offset: Offset) -> bool {
+        self.compacted.contains(&offset)
+    }
+
+    /// An election is about to take away what readers could see below `offset`.
+    pub fn readable_before_cut(&mut self, offset: Offset) {
+        self.readable_below = self.readable_below.max(offset);
+    }
+
+    fn append(&mut self, batch: &RecordBatch) {
+        while self.end() < batch.base_offset {
+            self.slots.push(Slot::Empty);
+        }
+        if let Some(marker) = batch.marker {
+            self.end_transaction(batch.producer_id, marker.result, Some(batch.base_offset));
+        }
+        for record in batch.records.iter() {
+            let offset = batch.offset_of(record);
+            while self.end() < offset {
+                self.slots.push(Slot::Empty);
+            }
+            let fate = if batch.is_transactional { Fate::Open } else { Fate::Plain };
+            if fate == Fate::Open {
+                self.open.entry(batch.producer_id).or_default().push(offset);
+            }
+            self.slots.push(Slot::Record(Box::new(Held {
+                content: Content::of(batch, record),
+                producer: (batch.producer_id, batch.producer_epoch),
+                fate,
+                marker: None,
+            })));
+        }
+        while self.end() < batch.next_offset() {
+            self.slots.push(Slot::Empty);
+        }
+    }
+
+    /// The producer's open transaction has ended here; answers the offsets of its records.
+    pub fn end_transaction(
+        &mut self,
+        producer: ProducerId,
+        result: TransactionResult,
+        marker: Option<Offset>,
+    ) -> Vec<Offset> {
+        let ended = self.open.remove(&producer).unwrap_or_default();
+        for offset in &ended {
+            if let Some(Slot::Record(held)) = self.slots.get_mut(index(*offset)) {
+                held.fate = match result {
+                    TransactionResult::Commit => Fate::Committed,
+                    TransactionResult::Abort => Fate::Aborted,
+                };
+                held.marker = marker;
+            }
+        }
+        ended
+    }
+
+    fn cut(&mut self, at: Offset) {
+        let removed = self.slots.split_off(index(at).min(self.slots.len()));
+        let mut reopened = BTreeMap::new();
+        for offsets in self.open.values_mut() {
+            offsets.retain(|offset| *offset < at);
+        }
+        for (offset, slot) in (0..).zip(&mut self.slots) {
+            if let Slot::Record(held) = slot
+                && held.marker.is_some_and(|marker| at <= marker)
+            {
+                reopened.insert(offset, held.fate);
+                (held.fate, held.marker) = (Fate::Open, None);
+                self.open.entry(held.producer.0).or_default().push(offset);
+            }
+        }
+        for offsets in self.open.values_mut() {
+            offsets.sort_unstable();
+        }
+        self.open.retain(|_, offsets| !offsets.is_empty());
+        let readable_below = std::mem::take(&mut self.readable_below);
+        self.cuts.push(Cut { at, removed, reopened, readable_below });
+        self.start = self.start.min(at);
+    }
+
+    /// The record at an offset as it is now.
+    pub fn held(&self, offset: Offset) -> Option<&Held> {
+        match self.slots.get(index(offset))? {
+            Slot::Record(held) => Some(held),
+            Slot::Empty => None,
+        }
+    }
+
+    /// The record at an offset, and its fate, in a state of the log before later cuts; none where readers
+    /// never could see it.
+    pub fn held_in(&self, lineage: Lineage, offset: Offset) -> Option<(&Held, Fate)> {
+        let later = self.cuts_since(lineage);
+        let reopened = later.iter().find_map(|cut| cut.reopened.get(&offset)).copied();
+        match later.iter().find(|cut| cut.at <= offset) {
+            None => self.held(offset).map(|held| (held, reopened.unwrap_or(held.fate))),
+            Some(cut) if offset < cut.readable_below => match cut.removed.get(index(offset - cut.at))? {
+                Slot::Record(held) => Some((held, reopened.unwrap_or(held.fate))),
+                Slot::Empty => None,
+            },
+            Some(_) => None,
+        }
+    }
+
+    /// Records from `from` up to `to` in a state of the log, markers and aborted ones left out, and the first
+    /// of them whose transaction is open.
+    pub fn committed(&self, lineage: Lineage, from: Offset, to: Offset) -> Stretch<'_> {
+        let mut stretch = Stretch { records: Vec::new(), first_open: None };
+        let end = self.cuts_since(lineage).iter().map(|cut| cut.readable_below).fold(self.end(), Offset::max);
+        for offset in from.max(0)..to.min(end) {
+            let Some((held, fate)) = self.held_in(lineage, offset) else { continue };
+            match fate {
+                Fate::Plain | Fate::Committed => stretch.records.push((offset, &held.content)),
+                Fate::Open => stretch.first_open = stretch.first_open.or(Some(offset)),
+                Fate::Aborted => {}
+            }
+        }
+        stretch
+    }
+
+    /// Every record that was ever here and has this content, with its offset and fate; cut ones have none.
+    pub fn find(&self, content: &Content) -> Vec<(Offset, Option<Fate>)> {
+        let mut found = Vec::new();
+        for (offset, slot) in (0..).zip(&self.slots) {
+            if let Slot::Record(held) = slot
+                && held.content.is_same(content)
+            {
+                found.push((offset, Some(held.fate)));
+            }
+        }
+        for cut in &self.cuts {
+            for (offset, slot) in (cut.at..).zip(&cut.removed) {
+                if let Slot::Record(held) = slot
+                    && held.content.is_same(content)
+                {
+                    found.push((offset, None));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether a cut took away records whose transaction was decided to be committed.
+    pub fn lost_decided(&self) -> Option<Offset> {
+        self.cuts.iter().find_map(|cut| {
+            let decided = |slot: &Slot| match slot {
+                Slot::Record(held) => held.fate == Fate::Committed,
+                Slot::Empty => false,
+            };
+            cut.removed.iter().position(decided).map(|place| cut.at + place as Offset)
+        })
+    }
+}
+
+/// A stretch of a log as readers of committed records see it.
+pub struct Stretch<'a> {
+    pub records: Vec<(Offset, &'a Content)>,
+    pub first_open: Option<Offset>,
+}
+
+fn index(offset: Offset) -> usize {
+    usize::try_from(offset).unwrap_or(0)
+}

@@ -1,0 +1,90 @@
+//! How far each source partition has come, by what was decided so far.
+
+use super::alignment::Alignment;
+use super::ledger::{Entry, Halt, TopicRecord};
+use super::log::Lineage;
+use super::settlement::{Copy, Writer};
+use kafka_model::{Millis, Offset};
+use kafka_types::{SourcePartition, TopicId, TopicName};
+use std::collections::BTreeMap;
+
+/// Where a source partition stands.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    pub source_id: TopicId,
+    pub target_topic: TopicName,
+    pub target_id: TopicId,
+    /// Each position with the end of the mirror's records on the target then, where it is known.
+    pub reached: Vec<(Offset, Offset)>,
+    pub lane: i32,
+    pub start: Offset,
+    pub next: Offset,
+    pub records: u64,
+    pub lineage: Lineage,
+    pub halted: Option<Halt>,
+    /// A halt is lifted when its lane is taken, and shows again if its cause is still there.
+    pub was_halted: bool,
+}
+
+/// Who wrote a lane's last claim.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    pub incarnation: String,
+    pub producer: Writer,
+    pub at: Millis,
+    /// The coordinator has forgotten the lane's transactional id since. Whoever held it last may recover under a
+    /// producer id of its own; had anybody else taken the lane in between, the coordinator would refuse.
+    pub is_forgotten: bool,
+}
+
+/// What one settlement does to one source partition.
+#[derive(Clone, Debug)]
+pub struct Advance {
+    pub partition: SourcePartition,
+    pub source_id: TopicId,
+    /// The lane in whose ledger partition the entry stands; none if records came without an entry.
+    pub lane: Option<i32>,
+    pub before: Option<Progress>,
+    pub from: Offset,
+    pub to: Offset,
+    pub entry: Option<Entry>,
+    pub copies: Vec<Copy>,
+    pub copies_id: Option<TopicId>,
+    pub alignment: Alignment,
+    /// The state of the source's log that the copies fit.
+    pub lineage: Lineage,
+    /// The first record below the new position whose transaction is open.
+    pub first_open: Option<Offset>,
+}
+
+/// All progress of the flow.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    pub partitions: BTreeMap<SourcePartition, Progress>,
+    pub owners: BTreeMap<i32, Owner>,
+    pub topics: BTreeMap<TopicName, TopicRecord>,
+}
+
+impl Standing {
+    pub fn take_in(&mut self, advance: &Advance) {
+        let Some(entry) = &advance.entry else { return };
+        let before = self.partitions.remove(&advance.partition);
+        let was_halted = before.as_ref().is_some_and(|before| before.was_halted) || entry.halted.is_some();
+        let mut reached = before.map(|before| before.reached).unwrap_or_default();
+        reached.extend(entry.target_end.map(|end| (entry.next, end)));
+        let progress = Progress {
+            source_id: entry.source_id,
+            target_topic: entry.target_topic.clone(),
+            target_id: entry.target_id,
+            reached,
+            lane: advance.lane.unwrap_or(-1),
+            start: entry.start,
+            next: entry.next,
+            records: entry.records,
+            lineage: advance.lineage,
+            halted: entry.halted.clone(),
+            was_halted,
+        };
+        self.partitions.insert(advance.partition.clone(), progress);
+    }
+}

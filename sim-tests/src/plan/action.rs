@@ -1,0 +1,147 @@
+use runtime_sim::{Moment, Slot};
+use serde::{Deserialize, Serialize};
+
+pub type BrokerNumber = i32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cluster {
+    Source,
+    Target,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Urgency {
+    /// SIGTERM.
+    Settle,
+    /// A second one.
+    Now,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    Start {
+        slot: Slot,
+    },
+    Crash {
+        slot: Slot,
+    },
+    /// Dies the next time that it comes to the moment.
+    CrashAt {
+        slot: Slot,
+        moment: Moment,
+    },
+    Pause {
+        slot: Slot,
+    },
+    Resume {
+        slot: Slot,
+    },
+    Stop {
+        slot: Slot,
+        urgency: Urgency,
+    },
+    CrashBroker {
+        cluster: Cluster,
+        broker: BrokerNumber,
+    },
+    RestartBroker {
+        cluster: Cluster,
+        broker: BrokerNumber,
+    },
+    /// To whichever in-sync replica comes next.
+    MoveLeader {
+        cluster: Cluster,
+        topic: String,
+        partition: i32,
+    },
+    MoveTransactionCoordinator {
+        lane: u32,
+        to: BrokerNumber,
+    },
+    MoveGroupCoordinator {
+        to: BrokerNumber,
+    },
+    StallReplica {
+        cluster: Cluster,
+        topic: String,
+        partition: i32,
+        broker: BrokerNumber,
+        is_stalled: bool,
+    },
+    /// Of a source partition, to the replica that is furthest behind.
+    UncleanElection {
+        topic: String,
+        partition: i32,
+    },
+    /// Deletes so much of what a source partition holds.
+    DeleteRecords {
+        topic: String,
+        partition: i32,
+        percent: u8,
+    },
+    Compact {
+        topic: String,
+        partition: i32,
+    },
+    /// The wall clock of the slot's machine is off by so much from now on.
+    SkewClock {
+        slot: Slot,
+        milliseconds: i64,
+    },
+    CreateTopic {
+        topic: String,
+        partitions: i32,
+    },
+    GrowTopic {
+        topic: String,
+        to: i32,
+    },
+    DeleteTopic {
+        cluster: Cluster,
+        topic: String,
+    },
+    RecreateTopic {
+        cluster: Cluster,
+        topic: String,
+        partitions: i32,
+    },
+    FillDisk {
+        cluster: Cluster,
+        broker: BrokerNumber,
+        is_full: bool,
+    },
+    /// All instances.
+    Throttle {
+        cluster: Cluster,
+        milliseconds: i64,
+    },
+    /// Throws the n-th member out of the group.
+    ExpireMember {
+        member: u8,
+    },
+    /// A tool deletes the group; a broker refuses while it has members.
+    DeleteGroup,
+    /// A tool commits offsets into the group.
+    CommitForeignOffsets,
+    ExpireTransactionalId {
+        lane: u32,
+    },
+    ExpireProducers {
+        cluster: Cluster,
+    },
+    DelayMarkers {
+        cluster: Cluster,
+        topic: String,
+        partition: i32,
+        milliseconds: Option<i64>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedAction {
+    pub at_ms: i64,
+    pub action: Action,
+}

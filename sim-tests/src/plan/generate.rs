@@ -1,0 +1,30 @@
+use super::draw::Draw;
+use super::{FlowPlan, Plan, ProducerPlan, Profile, TopicPlan, actions};
+use runtime_sim::Random;
+
+/// The least that a run takes with faults and workload.
+const ACTIVE_MS: i64 = 60_000;
+const HEAL_MS: i64 = 180_000;
+
+/// The plan of a seed, the same for ever as long as nothing here changes.
+pub fn generate(seed: u64) -> Plan {
+    let mut random = Random::of(seed, "plan");
+    let profile = Profile::draw(&mut random);
+    let flow = FlowPlan::draw(&mut random);
+    let topics: Vec<TopicPlan> = (0..random.between(1, 4)).map(|n| topic(n, &mut random)).collect();
+    let producers = (0..random.between(1, 4)).map(|_| ProducerPlan::draw(&mut random)).collect();
+    let active_ms = ACTIVE_MS + random.between(0, 10_000);
+    let mut timing = Random::of(seed, "actions");
+    let actions = actions::draw(&profile, &flow, &topics, active_ms, &mut timing);
+    Plan { seed, profile, flow, topics, producers, actions, active_ms, heal_ms: HEAL_MS }
+}
+
+fn topic(number: i64, random: &mut Random) -> TopicPlan {
+    const NAMES: [&str; 4] = ["orders", "payments", "clicks", "stock"];
+    let name = NAMES[usize::try_from(number).unwrap_or(0) % NAMES.len()].to_owned();
+    TopicPlan {
+        name,
+        partitions: i32::try_from(random.between(1, 4)).unwrap_or(1),
+        is_compacted: random.chance(0.15),
+    }
+}

@@ -1,0 +1,286 @@
+//! An administrator's hands: what the plan's actions do to the clusters.
+
+use super::setup::FLOW;
+use crate::oracle::Oracle;
+use crate::plan::{Action, BrokerNumber, Cluster as Named};
+use kafka_model::api::create_partitions::CreatePartitionsRequest;
+use kafka_model::api::create_topics::{CreateTopicsRequest, NewTopic};
+use kafka_model::api::delete_groups::DeleteGroupsRequest;
+use kafka_model::api::delete_topics::{DeleteTopicsRequest, TopicToDelete};
+use kafka_model::api::describe_groups::DescribeGroupsRequest;
+use kafka_model::api::offset_commit::{OffsetCommitRequest, OffsetToCommit};
+use kafka_model::group::Committer;
+use kafka_model::{
+    BrokerId, ClientId, Cluster, CoordinatorKind, GroupId, MemberId, Millis, Outcome, Reply, Request,
+    RequestHeader, RequestToken, Response, TransactionalId,
+};
+use kafka_types::{Partition, TopicName, TopicPartition};
+use runtime_sim::Handle;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use verbatim_core::failure::Side;
+
+#[derive(Clone)]
+pub struct Administrator {
+    handle: Handle,
+    oracle: Rc<RefCell<Oracle>>,
+    last_token: Rc<Cell<u64>>,
+}
+
+impl Administrator {
+    pub fn new(handle: &Handle, oracle: &Rc<RefCell<Oracle>>) -> Administrator {
+        // Far from the tokens of everybody else.
+        let last_token = Rc::new(Cell::new(1 << 62));
+        Administrator { handle: handle.clone(), oracle: Rc::clone(oracle), last_token }
+    }
+
+    /// Whether the action was one on a cluster, and so is done.
+    pub fn act(&self, action: &Action) -> bool {
+        match action {
+            Action::CrashBroker { cluster, broker } => {
+                self.on(*cluster, |it, now| it.crash_broker(now, BrokerId(*broker)));
+            }
+            Action::RestartBroker { cluster, broker } => {
+                self.on(*cluster, |it, now| it.restart_broker(now, BrokerId(*broker)));
+            }
+            Action::MoveLeader { cluster, topic, partition } => {
+                let tp = TopicPartition::new(topic.as_str(), *partition);
+                self.on(*cluster, |it, now| match next_leader(it, &tp) {
+                    Some(to) => it.move_leader(now, &tp, to),
+                    None => Vec::new(),
+                });
+            }
+            Action::MoveTransactionCoordinator { lane, to } => {
+                let key = format!("verbatim-{FLOW}-{lane}");
+                self.on(Named::Target, |it, now| {
+                    it.move_coordinator(now, CoordinatorKind::Transaction, &key, BrokerId(*to))
+                });
+            }
+            Action::MoveGroupCoordinator { to } => self.on(Named::Target, |it, now| {
+                it.move_coordinator(now, CoordinatorKind::Group, group().as_str(), BrokerId(*to))
+            }),
+            Action::StallReplica { cluster, topic, partition, broker, is_stalled } => {
+                let tp = TopicPartition::new(topic.as_str(), *partition);
+                self.on(*cluster, |it, now| it.stall_replica(now, &tp, BrokerId(*broker), *is_stalled));
+            }
+            Action::UncleanElection { topic, partition } => {
+                self.elect_uncleanly(&TopicPartition::new(topic.as_str(), *partition));
+            }
+            Action::FillDisk { cluster, broker, is_full } => {
+                self.on(*cluster, |it, now| it.fill_disk(now, BrokerId(*broker), *is_full));
+            }
+            Action::Throttle { cluster, milliseconds } => self.throttle(*cluster, *milliseconds),
+            Action::ExpireMember { member } => self.expire_member(usize::from(*member)),
+            Action::DeleteGroup => {
+                self.ask(Named::Target, DeleteGroupsRequest { groups: vec![group()] });
+            }
+            Action::CommitForeignOffsets => self.commit_foreign_offsets(),
+            Action::ExpireTransactionalId { lane } => {
+                let id = TransactionalId::from(format!("verbatim-{FLOW}-{lane}"));
+                let mut has_expired = false;
+                self.on(Named::Target, |it, _| {
+                    has_expired = it.expire_transactional_id(&id);
+                    Vec::new()
+                });
+                if has_expired {
+                    let lane = i32::try_from(*lane).unwrap_or(0);
+                    self.oracle.borrow_mut().transactional_id_expired(lane);
+                }
+            }
+            Action::ExpireProducers { cluster } => self.expire_producers(*cluster),
+            Action::DelayMarkers { cluster, topic, partition, milliseconds } => {
+                let tp = TopicPartition::new(topic.as_str(), *partition);
+                self.on(*cluster, |it, _| {
+                    it.delay_markers(&tp, *milliseconds);
+                    Vec::new()
+                });
+            }
+            Action::DeleteRecords { .. }
+            | Action::Compact { .. }
+            | Action::CreateTopic { .. }
+            | Action::GrowTopic { .. }
+            | Action::DeleteTopic { .. }
+            | Action::RecreateTopic { .. } => self.act_on_topic(action),
+            Action::Start { .. }
+            | Action::Crash { .. }
+            | Action::CrashAt { .. }
+            | Action::Pause { .. }
+            | Action::Resume { .. }
+            | Action::Stop { .. }
+            | Action::SkewClock { .. } => return false,
+        }
+        true
+    }
+
+    fn act_on_topic(&self, action: &Action) {
+        match action {
+            Action::DeleteRecords { topic, partition, percent } => {
+                let tp = TopicPartition::new(topic.as_str(), *partition);
+                self.on(Named::Source, |it, now| {
+                    let Some(view) = it.partition_view(&tp) else { return Vec::new() };
+                    let held = view.high_watermark - view.log_start_offset;
+                    let below = view.log_start_offset + held * i64::from(*percent) / 100;
+                    it.delete_records_below(now, &tp, below)
+                });
+            }
+            Action::Compact { topic, partition } => {
+                let tp = TopicPartition::new(topic.as_str(), *partition);
+                self.on(Named::Source, |it, now| it.compact_partition(now, &tp));
+            }
+            Action::CreateTopic { topic, partitions } => {
+                self.create_topic(Named::Source, topic, *partitions, false);
+            }
+            Action::GrowTopic { topic, to } => {
+                let topics = vec![(TopicName::from(topic.as_str()), *to)];
+                self.ask(Named::Source, CreatePartitionsRequest { topics, validate_only: false });
+            }
+            Action::DeleteTopic { cluster, topic } => self.delete_topic(*cluster, topic),
+            Action::RecreateTopic { cluster, topic, partitions } => {
+                self.delete_topic(*cluster, topic);
+                self.create_topic(*cluster, topic, *partitions, false);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn create_topic(&self, cluster: Named, topic: &str, partitions: i32, is_compacted: bool) {
+        let policy = if is_compacted { "compact" } else { "delete" };
+        let topic = NewTopic {
+            name: topic.into(),
+            num_partitions: partitions,
+            replication_factor: -1,
+            configs: vec![("cleanup.policy".to_owned(), policy.to_owned())],
+        };
+        self.ask(cluster, CreateTopicsRequest { topics: vec![topic], validate_only: false });
+    }
+
+    fn delete_topic(&self, cluster: Named, topic: &str) {
+        let topics = vec![TopicToDelete::Named(topic.into())];
+        self.ask(cluster, DeleteTopicsRequest { topics });
+    }
+
+    /// Does something to a cluster from outside.
+    pub fn on(&self, cluster: Named, act: impl FnOnce(&mut Cluster, Millis) -> Vec<Reply>) {
+        self.handle.administer(side(cluster), act);
+    }
+
+    /// Asks living brokers in turn until one answers without an error of its own.
+    fn ask(&self, cluster: Named, request: impl Into<Request>) -> Vec<Response> {
+        let request: Request = request.into();
+        let brokers: Vec<BrokerId> = self.handle.view(side(cluster), |it| {
+            it.broker_ids().filter(|(_, is_alive)| *is_alive).map(|(id, _)| id).collect()
+        });
+        let mut answers = Vec::new();
+        for broker in brokers {
+            self.last_token.set(self.last_token.get() + 1);
+            let token = RequestToken(self.last_token.get());
+            let header = RequestHeader { broker, token, client_id: ClientId::from("tool"), api_version: 9 };
+            self.on(cluster, |it, now| {
+                let (own, others): (Vec<Reply>, Vec<Reply>) = it
+                    .handle(now, header, request.clone())
+                    .into_iter()
+                    .partition(|reply| reply.token == token);
+                let outcomes = own.into_iter().map(|reply| reply.outcome);
+                answers.extend(outcomes.filter_map(|outcome| match outcome {
+                    Outcome::Response(response) => Some(response),
+                    Outcome::ConnectionClosed => None,
+                }));
+                others
+            });
+        }
+        answers
+    }
+
+    fn elect_uncleanly(&self, tp: &TopicPartition) {
+        let found = self.handle.view(Side::Source, |it| {
+            let view = it.partition_view(tp)?;
+            let behind = it
+                .broker_ids()
+                .find(|(id, is_alive)| *is_alive && Some(*id) != view.leader && !view.in_sync.contains(id))?;
+            Some((view.last_stable_offset, behind.0))
+        });
+        let Some((readable_below, to)) = found else { return };
+        self.oracle.borrow_mut().unclean_election_ahead(tp, readable_below);
+        self.on(Named::Source, |it, now| it.unclean_election(now, tp, to));
+    }
+
+    fn throttle(&self, cluster: Named, milliseconds: Millis) {
+        // By the names under which instances and producers are known.
+        let instances = (0..8).map(|slot| format!("instance-{slot}"));
+        let producers = (0..8).map(|number| format!("producer-{number}"));
+        for client in instances.chain(producers).chain(["verbatim".to_owned()]) {
+            self.on(cluster, |it, _| {
+                it.throttle(ClientId::from(client), milliseconds);
+                Vec::new()
+            });
+        }
+    }
+
+    fn members(&self) -> Vec<MemberId> {
+        let answers = self.ask(Named::Target, DescribeGroupsRequest { groups: vec![group()] });
+        let groups = answers.into_iter().flat_map(|answer| match answer {
+            Response::DescribeGroups(answer) => answer.groups,
+            _ => Vec::new(),
+        });
+        groups.flat_map(|group| group.members).map(|member| member.member_id).collect()
+    }
+
+    fn expire_member(&self, number: usize) {
+        if let Some(member) = self.members().get(number) {
+            self.on(Named::Target, |it, now| it.expire_member(now, &group(), member));
+        }
+    }
+
+    fn commit_foreign_offsets(&self) {
+        let offset = OffsetToCommit {
+            topic_partition: TopicPartition::new(format!("verbatim.{FLOW}.ledger.internal").as_str(), 0),
+            offset: 1,
+            leader_epoch: None,
+            metadata: "somebody's tool".to_owned(),
+        };
+        let request =
+            OffsetCommitRequest { group_id: group(), committer: Committer::nobody(), offsets: vec![offset] };
+        self.ask(Named::Target, request);
+    }
+
+    /// Producers without an open transaction are forgotten in all partitions.
+    fn expire_producers(&self, cluster: Named) {
+        self.on(cluster, |it, _| {
+            let places: Vec<TopicPartition> = partitions(it);
+            for tp in places {
+                let producers: std::collections::BTreeSet<i64> =
+                    it.fates(&tp, 0).iter().map(|(batch, _)| batch.producer_id).collect();
+                producers.into_iter().for_each(|producer| it.expire_producer(&tp, producer));
+            }
+            Vec::new()
+        });
+    }
+}
+
+fn group() -> GroupId {
+    GroupId::from(format!("verbatim-{FLOW}"))
+}
+
+pub fn side(cluster: Named) -> Side {
+    match cluster {
+        Named::Source => Side::Source,
+        Named::Target => Side::Target,
+    }
+}
+
+pub fn partitions(cluster: &Cluster) -> Vec<TopicPartition> {
+    let of = |(name, _, count): (&TopicName, _, usize)| {
+        let name = name.clone();
+        Partition::all(u32::try_from(count).unwrap_or(0))
+            .map(move |partition| TopicPartition { topic: name.clone(), partition })
+    };
+    cluster.topic_names().flat_map(of).collect()
+}
+
+fn next_leader(cluster: &Cluster, tp: &TopicPartition) -> Option<BrokerId> {
+    let view = cluster.partition_view(tp)?;
+    let now: BrokerNumber = view.leader?.0;
+    let others = view.in_sync.iter().copied().filter(|id| id.0 != now);
+    let later = others.clone().find(|id| now < id.0);
+    later.or(others.into_iter().next())
+}

@@ -1,0 +1,49 @@
+//! How instances end says the truth: done only if all is settled, refusals only if something is to be refused.
+
+use crate::oracle::{Invariant, Violation};
+use kafka_types::SourcePartition;
+use runtime_sim::Slot;
+use verbatim_core::Exit;
+
+/// What the run knows of an instance that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circumstances {
+    pub was_told_to_stop: bool,
+    /// Faults are over, and everything that the source has was copied before it was told.
+    pub had_all_settled: bool,
+    /// Some fault of the plan can make a cluster unreachable for long.
+    pub may_be_unreachable: bool,
+    pub is_bounded: bool,
+    /// What a bounded run had to reach and did not.
+    pub short_of: Option<String>,
+    /// A broker told somebody that another member has its instance id.
+    pub was_fenced_by_instance: bool,
+    /// Partitions that never halted, though a bounded run ended as if they had.
+    pub never_halted: Vec<SourcePartition>,
+}
+
+/// Whether an instance may end so.
+pub fn check(now: i64, slot: Slot, exit: &Exit, circumstances: &Circumstances) -> Option<Violation> {
+    let Circumstances { was_told_to_stop, is_bounded, .. } = *circumstances;
+    let mut why = String::new();
+    let is_true = match exit {
+        Exit::Done if is_bounded => {
+            why = circumstances.short_of.clone().map_or(String::new(), |it| format!("; but {it}"));
+            circumstances.short_of.is_none()
+        }
+        Exit::Done => was_told_to_stop,
+        Exit::Halted(_) => is_bounded && circumstances.never_halted.is_empty(),
+        // Of a workload that leaves transactions to their time-outs.
+        Exit::OpenTransactions(_) => is_bounded,
+        Exit::Unsettled(_) if is_bounded => was_told_to_stop,
+        Exit::Unsettled(_) => was_told_to_stop && !circumstances.had_all_settled,
+        Exit::Unreachable(..) => circumstances.may_be_unreachable && !circumstances.had_all_settled,
+        // A ledger that nobody touched, clients that nobody denied anything.
+        Exit::NotAuthorized(..) | Exit::Configuration(_) | Exit::Internal(_) => false,
+        // A late request of the process itself may have done it: what the broker said is all it can know.
+        Exit::Replaced(_) => circumstances.was_fenced_by_instance,
+    };
+    let told = if was_told_to_stop { "told to stop" } else { "not told to stop" };
+    let text = || format!("instance {}, {told}, ended with {exit:?}{why}", slot.0);
+    (!is_true).then(|| Violation::new(Invariant::ExitsTrue, now, text()))
+}

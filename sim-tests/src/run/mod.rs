@@ -1,0 +1,67 @@
+//! Runs a plan: workload and faults while they last, then the heal phase, then the last questions.
+
+mod clusters;
+mod exits;
+mod heal;
+mod log;
+mod scenario;
+mod setup;
+
+use scenario::scenario;
+
+use crate::oracle::Violation;
+use crate::plan::Plan;
+use kafka_model::{BrokerFaults, Millis};
+use runtime_sim::{ClientMutants, Record, SimMutants, TraceMode, simulate};
+
+/// Bugs to plant outside the mirror. None by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Planted {
+    pub source: BrokerFaults,
+    pub target: BrokerFaults,
+    pub client: ClientMutants,
+    pub simulator: SimMutants,
+}
+
+/// What a run showed.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    pub violations: Vec<Violation>,
+    /// Virtual time during which the workload was unfinished or faults struck.
+    pub live_ms: Millis,
+    /// How long the mirror took to catch up afterwards.
+    pub healed_after_ms: Option<Millis>,
+    pub settlements: u64,
+    pub records_settled: u64,
+    pub partial_sends: u64,
+    pub halted: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub seed: u64,
+    pub profile: String,
+    pub findings: Findings,
+    pub record: Record,
+}
+
+impl Run {
+    pub fn first_violation(&self) -> Option<&Violation> {
+        self.findings.violations.first()
+    }
+}
+
+pub fn run(plan: &Plan, planted: &Planted, trace: TraceMode) -> Run {
+    let mut setup = setup::setup(plan, trace);
+    setup.client_mutants = planted.client;
+    setup.sim_mutants = planted.simulator;
+    let ((findings, logged), mut record) = simulate(plan.seed, setup, async |handle| {
+        let _listening = (trace == TraceMode::Text).then(|| log::listen(&handle));
+        let findings = scenario(handle, plan, planted).await;
+        (findings, log::take())
+    });
+    if trace == TraceMode::Text {
+        record.lines = log::merge(record.lines, logged);
+    }
+    Run { seed: plan.seed, profile: plan.profile.name(), findings, record }
+}

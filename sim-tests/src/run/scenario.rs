@@ -1,0 +1,299 @@
+use super::clusters::{Administrator, side};
+use super::exits::{self, Circumstances};
+use super::{Findings, Planted, heal, setup};
+use crate::oracle::{Ends, Invariant, Oracle, Violation, ends, pinned};
+use crate::plan::{Action, Cluster as Named, FaultClass, Plan, Urgency as Asked};
+use crate::workload::{self, Workload};
+use kafka_model::Millis;
+use kafka_types::{ErrorCode, SourcePartition};
+use runtime_sim::{Handle, Slot};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use verbatim_core::Exit;
+use verbatim_core::event::Urgency;
+use verbatim_core::failure::Side;
+
+/// How often the run looks whether something is wrong already.
+const LOOK_EVERY_MS: Millis = 1_000;
+/// So many looks without a commit, and nothing is under way any more.
+const QUIET_LOOKS: usize = 15;
+/// Longer than any transaction of the mirror or the workload may stay open.
+const PINNED_MS: Millis = 75_000;
+
+struct Scene<'a> {
+    handle: Handle,
+    plan: &'a Plan,
+    oracle: Rc<RefCell<Oracle>>,
+    administrator: Administrator,
+    starts: BTreeMap<Slot, u32>,
+    /// What there was to copy when the slot's process started.
+    ends: BTreeMap<Slot, Ends>,
+    told_to_stop: BTreeSet<Slot>,
+    /// Exits that were looked at.
+    judged: BTreeSet<(Slot, u32)>,
+    is_all_settled: bool,
+}
+
+pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Findings {
+    let oracle = Rc::new(RefCell::new(Oracle::new(setup::flow_names(plan))));
+    let watched = Rc::clone(&oracle);
+    handle.watch(Box::new(move |now, side, cluster| match side {
+        Side::Source => watched.borrow_mut().observe_source(now, cluster),
+        Side::Target => watched.borrow_mut().observe_target(now, cluster),
+    }));
+    let administrator = Administrator::new(&handle, &oracle);
+    for (cluster, faults) in [(Named::Source, planted.source), (Named::Target, planted.target)] {
+        handle.administer(side(cluster), |it, _| {
+            it.plant(faults);
+            Vec::new()
+        });
+    }
+    for topic in &plan.topics {
+        administrator.create_topic(Named::Source, &topic.name, topic.partitions, topic.is_compacted);
+    }
+    let mut scene = Scene {
+        handle,
+        plan,
+        oracle,
+        administrator,
+        starts: BTreeMap::new(),
+        ends: BTreeMap::new(),
+        told_to_stop: BTreeSet::new(),
+        judged: BTreeSet::new(),
+        is_all_settled: false,
+    };
+    let workload = workload::start(&scene.handle, plan);
+    let is_sound = scene.attack().await;
+    workload.end();
+    let live_ms = scene.handle.now();
+    let healed_after_ms = if is_sound { scene.heal(&workload).await } else { None };
+    scene.findings(live_ms, healed_after_ms)
+}
+
+impl Scene<'_> {
+    /// Workload and faults; whether nothing is wrong yet.
+    async fn attack(&mut self) -> bool {
+        for timed in &self.plan.actions {
+            if !self.sleep_until(timed.at_ms).await {
+                return false;
+            }
+            self.handle.note("action", &format!("{:?}", timed.action));
+            if !self.administrator.act(&timed.action) {
+                self.act_on_instance(&timed.action);
+            }
+        }
+        self.sleep_until(self.plan.active_ms).await
+    }
+
+    /// Whether nothing went wrong until then.
+    async fn sleep_until(&mut self, at: Millis) -> bool {
+        while self.handle.now() < at {
+            let next = at.min(self.handle.now() + LOOK_EVERY_MS);
+            self.handle.sleep_until(next).await;
+            self.judge_exits();
+            if !self.oracle.borrow().violations().is_empty() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn act_on_instance(&mut self, action: &Action) {
+        match action {
+            Action::Start { slot } => self.start_if_gone(*slot),
+            Action::Crash { slot } => self.handle.crash(*slot),
+            Action::CrashAt { slot, moment } => self.handle.crash_at(*slot, *moment),
+            Action::Pause { slot } => self.handle.pause(*slot),
+            Action::Resume { slot } => self.handle.resume(*slot),
+            Action::SkewClock { slot, milliseconds } => self.handle.set_wall_skew(*slot, *milliseconds),
+            Action::Stop { slot, urgency } => {
+                self.told_to_stop.insert(*slot);
+                let urgency = match urgency {
+                    Asked::Settle => Urgency::Settle,
+                    Asked::Now => Urgency::Now,
+                };
+                self.handle.stop(*slot, urgency);
+            }
+            // An administrator's.
+            Action::CrashBroker { .. }
+            | Action::RestartBroker { .. }
+            | Action::MoveLeader { .. }
+            | Action::MoveTransactionCoordinator { .. }
+            | Action::MoveGroupCoordinator { .. }
+            | Action::StallReplica { .. }
+            | Action::UncleanElection { .. }
+            | Action::DeleteRecords { .. }
+            | Action::Compact { .. }
+            | Action::CreateTopic { .. }
+            | Action::GrowTopic { .. }
+            | Action::DeleteTopic { .. }
+            | Action::RecreateTopic { .. }
+            | Action::FillDisk { .. }
+            | Action::Throttle { .. }
+            | Action::ExpireMember { .. }
+            | Action::DeleteGroup
+            | Action::CommitForeignOffsets
+            | Action::ExpireTransactionalId { .. }
+            | Action::ExpireProducers { .. }
+            | Action::DelayMarkers { .. } => {}
+        }
+    }
+
+    fn start_if_gone(&mut self, slot: Slot) {
+        if !self.handle.is_running(slot) {
+            self.start(slot);
+        }
+    }
+
+    fn start(&mut self, slot: Slot) {
+        self.judge_exits();
+        let start = self.starts.entry(slot).or_default();
+        *start += 1;
+        self.told_to_stop.remove(&slot);
+        self.ends.insert(slot, self.handle.view(Side::Source, ends));
+        let flow = setup::flow(self.plan, slot, *start);
+        self.handle.start(slot, flow, setup::settings(self.plan, slot));
+    }
+
+    fn judge_exits(&mut self) {
+        for (slot, start) in &self.starts {
+            let Some(exit) = self.handle.exit(*slot) else { continue };
+            if !self.judged.insert((*slot, *start)) {
+                continue;
+            }
+            let violation = exits::check(self.handle.now(), *slot, &exit, &self.circumstances(*slot, &exit));
+            violation.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
+        }
+    }
+
+    fn circumstances(&self, slot: Slot, exit: &Exit) -> Circumstances {
+        let oracle = self.oracle.borrow();
+        let short_of = self.ends.get(&slot).and_then(|ends| {
+            self.handle.view(Side::Source, |source| {
+                self.handle.view(Side::Target, |target| oracle.short_of(ends, source, target))
+            })
+        });
+        let is_gone = |partition: &SourcePartition| {
+            let id = self.ends.get(&slot).and_then(|ends| ends.keys().find(|(place, _)| place == partition));
+            let now = self.handle.view(Side::Source, |source| source.topic_id(&partition.topic));
+            now.is_none() || now != id.map(|(_, id)| *id)
+        };
+        let told: Vec<SourcePartition> = match exit {
+            Exit::Halted(partitions) => partitions.keys().cloned().collect(),
+            _ => Vec::new(),
+        };
+        let never_halted = told.into_iter().filter(|it| !oracle.was_halted(it) && !is_gone(it)).collect();
+        Circumstances {
+            was_told_to_stop: self.told_to_stop.contains(&slot),
+            had_all_settled: self.is_all_settled && !oracle.source_topics_were_deleted(),
+            may_be_unreachable: self.may_be_unreachable(),
+            is_bounded: self.plan.flow.is_bounded,
+            short_of,
+            was_fenced_by_instance: 0 < self
+                .handle
+                .counters()
+                .errors
+                .get(&(Side::Target, ErrorCode::FencedInstanceId))
+                .copied()
+                .unwrap_or(0),
+            never_halted,
+        }
+    }
+
+    fn may_be_unreachable(&self) -> bool {
+        let classes = [
+            FaultClass::BrokerCrash,
+            FaultClass::RequestLost,
+            FaultClass::ResponseLost,
+            FaultClass::SlowMessages,
+            FaultClass::ErrorAnswers,
+            FaultClass::PartialSend,
+            FaultClass::Throttling,
+        ];
+        classes.into_iter().any(|class| self.plan.profile.rate(class).is_some())
+    }
+
+    /// Faults are over: how long the mirror took to have nothing left to do.
+    async fn heal(&mut self, workload: &Workload) -> Option<Millis> {
+        let began = self.handle.now();
+        let (handle, administrator) = (self.handle.clone(), self.administrator.clone());
+        heal::heal(&handle, &administrator, self.plan, &mut |slot| self.start(slot));
+        let mut settlements = Vec::new();
+        loop {
+            if !self.sleep_until(self.handle.now() + LOOK_EVERY_MS).await {
+                return None;
+            }
+            let lags = self.handle.view(Side::Source, |cluster| self.oracle.borrow().lag(cluster));
+            let now = self.oracle.borrow().settlements;
+            let quiet = settlements.iter().rev().take_while(|before| **before == now).count();
+            // Lanes that change hands claim; bounded runs come and go.
+            let is_settled = self.plan.flow.is_bounded || QUIET_LOOKS <= quiet;
+            if lags.is_empty() && workload.is_finished() && is_settled {
+                break;
+            }
+            settlements.push(now);
+            if began + self.plan.heal_ms < self.handle.now() {
+                // Whether anything still came to an end in the last third of the time.
+                let before = settlements[settlements.len() * 2 / 3];
+                let goes_on = before < self.oracle.borrow().settlements;
+                let verdict = heal::verdict(&self.handle, &lags, goes_on, self.handle.now());
+                self.oracle.borrow_mut().report(verdict);
+                return None;
+            }
+            // An instance that gave up while the clusters were away is started again, as its operator would.
+            let slots: Vec<Slot> = self.starts.keys().copied().collect();
+            slots.into_iter().for_each(|slot| self.start_if_gone(slot));
+        }
+        let healed_after = self.handle.now() - began;
+        self.is_all_settled = true;
+        self.end().await;
+        Some(healed_after)
+    }
+
+    /// Everything is settled: instances end, and the last questions are asked.
+    async fn end(&mut self) {
+        let slots: Vec<Slot> = self.starts.keys().copied().collect();
+        for slot in &slots {
+            self.told_to_stop.insert(*slot);
+            self.handle.stop(*slot, Urgency::Settle);
+        }
+        let deadline = self.handle.now() + 60_000;
+        while slots.iter().any(|slot| self.handle.is_running(*slot)) && self.handle.now() < deadline {
+            self.handle.sleep(LOOK_EVERY_MS).await;
+        }
+        self.judge_exits();
+        let now = self.handle.now();
+        for slot in slots.into_iter().filter(|slot| self.handle.is_running(*slot)) {
+            let text = format!("instance {}, told to stop, runs on after a minute", slot.0);
+            self.oracle.borrow_mut().report(Violation::new(Invariant::ExitsTrue, now, text));
+        }
+        let names = setup::flow_names(self.plan);
+        let is_held = |scene: &Scene<'_>| {
+            !scene.handle.view(Side::Target, |it| pinned(&names, scene.handle.now(), it)).is_empty()
+        };
+        let deadline = self.handle.now() + PINNED_MS;
+        while is_held(self) && self.handle.now() < deadline {
+            self.handle.sleep(LOOK_EVERY_MS).await;
+        }
+        let now = self.handle.now();
+        let broken = self.handle.view(Side::Target, |it| {
+            self.oracle.borrow_mut().audit(now, it);
+            pinned(&names, now, it)
+        });
+        broken.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
+    }
+
+    fn findings(self, live_ms: Millis, healed_after_ms: Option<Millis>) -> Findings {
+        let oracle = self.oracle.borrow();
+        Findings {
+            violations: oracle.violations().to_vec(),
+            live_ms,
+            healed_after_ms,
+            settlements: oracle.settlements,
+            records_settled: oracle.records_settled(),
+            partial_sends: oracle.partial_sends,
+            halted: oracle.halted().count(),
+        }
+    }
+}

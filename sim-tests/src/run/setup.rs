@@ -1,0 +1,110 @@
+//! What a plan means for the two clusters, the network and the flow.
+
+use crate::oracle::FlowNames;
+use crate::plan::{FaultClass, FlowPlan, Plan, Profile};
+use kafka_model::ClusterConfig;
+use runtime_sim::{ClientFaults, InstanceSettings, NetworkFaults, Rate, Setup, Slot, TraceMode};
+use std::sync::OnceLock;
+use std::time::Duration;
+use verbatim_core::config::{Flow, FlowName, Limits, Start, Until};
+use verbatim_core::route::{Rename, TopicFilter};
+
+pub const FLOW: &str = "sim";
+pub const BROKERS: u8 = 3;
+
+pub fn flow_names(plan: &Plan) -> FlowNames {
+    FlowNames::of(FLOW, &plan.flow.target_prefix)
+}
+
+pub fn setup(plan: &Plan, trace: TraceMode) -> Setup {
+    Setup {
+        source: cluster("source", &plan.flow),
+        target: ClusterConfig {
+            timed_out_produce_gets_invalid_txn_state: plan.flow.is_old_target,
+            ..cluster("target", &plan.flow)
+        },
+        brokers: BROKERS,
+        network: network(&plan.profile),
+        client: client(plan),
+        trace,
+        ..Setup::default()
+    }
+}
+
+fn cluster(id: &str, flow: &FlowPlan) -> ClusterConfig {
+    ClusterConfig {
+        cluster_id: id.to_owned(),
+        auto_create_topics: false,
+        replication_delay_ms: flow.replication_delay_ms,
+        replica_lag_time_max_ms: flow.replica_lag_ms,
+        marker_delay_ms: flow.marker_delay_ms,
+        failover_ms: flow.failover_ms,
+        coordinator_load_ms: flow.coordinator_load_ms,
+        transaction_timeout_scan_ms: 2_000,
+        ..ClusterConfig::default()
+    }
+}
+
+/// Loss, delay and errors at the rates of the profile.
+pub fn network(profile: &Profile) -> NetworkFaults {
+    let rate = |class| Rate((profile.probability(class) * 1e6) as u32);
+    NetworkFaults {
+        slow: rate(FaultClass::SlowMessages),
+        slow_max_ms: 20_000,
+        request_lost: rate(FaultClass::RequestLost),
+        response_lost: rate(FaultClass::ResponseLost),
+        disconnect: rate(FaultClass::PartialSend),
+        silent: Rate(300_000),
+        refused: rate(FaultClass::ErrorAnswers),
+        refused_after_apply: rate(FaultClass::ErrorAnswers),
+        strikes_workload: true,
+        ..NetworkFaults::default()
+    }
+}
+
+fn client(plan: &Plan) -> ClientFaults {
+    ClientFaults {
+        batch_records_max: plan.flow.batch_records_max,
+        fetch_records_max: plan.flow.fetch_records_max,
+        slow_step: Rate((plan.profile.probability(FaultClass::SlowSteps) * 1e6) as u32),
+        ..ClientFaults::default()
+    }
+}
+
+/// What is left of a client's habits when faults are over.
+pub fn client_without_faults(plan: &Plan) -> ClientFaults {
+    ClientFaults { slow_step: Rate::NEVER, ..client(plan) }
+}
+
+/// The flow as one process of a slot runs it. No two processes have one incarnation.
+pub fn flow(plan: &Plan, slot: Slot, start: u32) -> Flow {
+    let milliseconds = Duration::from_millis;
+    let rename = format!("{}{}", plan.flow.target_prefix, Rename::PLACEHOLDER);
+    Flow {
+        name: FlowName::new(FLOW).expect("it is a flow name"),
+        incarnation: format!("i{}-{start}", slot.0),
+        filter: everything(),
+        rename: Rename::new(&rename).expect("it is a rename rule"),
+        refresh: milliseconds(plan.flow.refresh_ms),
+        replication_factor: None,
+        start: Start::Earliest,
+        commit_interval: milliseconds(plan.flow.commit_interval_ms),
+        lanes: plan.flow.lanes,
+        ledger_replication_factor: None,
+        intake_bytes_max: plan.flow.intake_bytes_max,
+        until: plan.flow.is_bounded.then_some(Until::End),
+        wait_open: milliseconds(20_000),
+        limits: Limits { transaction_records_max: plan.flow.transaction_records_max, ..Limits::default() },
+    }
+}
+
+pub fn settings(plan: &Plan, slot: Slot) -> InstanceSettings {
+    let instance_id = plan.flow.has_static_members.then(|| format!("static-{}", slot.0));
+    InstanceSettings { instance_id }
+}
+
+/// Compiled once: a pattern costs more than a second of virtual time.
+fn everything() -> TopicFilter {
+    static FILTER: OnceLock<TopicFilter> = OnceLock::new();
+    FILTER.get_or_init(|| TopicFilter::new(&[".*".to_owned()], &[]).expect("it is a pattern")).clone()
+}

@@ -1,0 +1,94 @@
+//! Runs seeds on several threads, and goes on whatever one of them shows.
+
+use crate::plan::{Plan, generate};
+use crate::run::{Planted, Run, run};
+use runtime_sim::TraceMode;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The end of one seed.
+pub enum Ended {
+    Ran(Box<Run>),
+    /// It ran twice, and the two runs were not the same.
+    Diverged {
+        seed: u64,
+        hashes: [u64; 2],
+    },
+    Panicked {
+        seed: u64,
+        message: String,
+    },
+}
+
+pub struct Pool {
+    pub jobs: usize,
+    pub time_limit: Option<Duration>,
+    /// Every so many seeds one runs twice, and both runs must be the same.
+    pub twice_every: Option<u64>,
+    pub trace: TraceMode,
+}
+
+impl Pool {
+    /// Hands each seed's end to `take`, in any order, until all have run, time is over, or `take` says so.
+    pub fn run(
+        &self,
+        seeds: impl Iterator<Item = u64> + Send,
+        planted: &Planted,
+        take: impl FnMut(Ended) -> bool + Send,
+    ) {
+        let began = Instant::now();
+        let seeds = Mutex::new(seeds);
+        let take = Mutex::new(take);
+        let number = AtomicU64::new(0);
+        let is_over = AtomicBool::new(false);
+        let work = || {
+            loop {
+                let late = self.time_limit.is_some_and(|limit| limit < began.elapsed());
+                if late || is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let Some(seed) = seeds.lock().expect("no thread panics").next() else { break };
+                let number = number.fetch_add(1, Ordering::Relaxed);
+                let twice = self.twice_every.is_some_and(|every| number % every == every / 2);
+                let ended = self.run_one(&generate(seed), planted, twice);
+                if !take.lock().expect("no thread panics")(ended) {
+                    is_over.store(true, Ordering::Relaxed);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs {
+                scope.spawn(work);
+            }
+        });
+    }
+
+    pub fn run_one(&self, plan: &Plan, planted: &Planted, twice: bool) -> Ended {
+        let once = || catch_unwind(AssertUnwindSafe(|| run(plan, planted, self.trace)));
+        let seed = plan.seed;
+        let first = match once() {
+            Ok(run) => run,
+            Err(panic) => return Ended::Panicked { seed, message: message(&*panic) },
+        };
+        if twice {
+            match once() {
+                Ok(second) if second.record.trace_hash != first.record.trace_hash => {
+                    return Ended::Diverged {
+                        seed,
+                        hashes: [first.record.trace_hash, second.record.trace_hash],
+                    };
+                }
+                Ok(_) => {}
+                Err(panic) => return Ended::Panicked { seed, message: message(&*panic) },
+            }
+        }
+        Ended::Ran(Box::new(first))
+    }
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
+}

@@ -1,0 +1,145 @@
+//! What a sweep saw, and what it demands to have seen.
+
+use super::pool::Ended;
+use crate::run::Run;
+use runtime_sim::Counters;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// One failed seed, told in one line.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub seed: u64,
+    /// The invariant, or what else went wrong.
+    pub kind: String,
+    pub steps: u64,
+    pub line: String,
+}
+
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub seeds: u64,
+    pub live_ms: i64,
+    pub settlements: u64,
+    pub records: u64,
+    pub halted: u64,
+    pub partial_sends: u64,
+    pub slowest_heal_ms: i64,
+    pub counters: Counters,
+    pub failures: Vec<Failure>,
+}
+
+impl Summary {
+    pub fn take(&mut self, ended: Ended) {
+        self.seeds += 1;
+        match ended {
+            Ended::Ran(run) => self.take_run(&run),
+            Ended::Diverged { seed, hashes: [first, second] } => {
+                let text = format!("ran twice and differed: trace={first:016x} and trace={second:016x}");
+                self.fail(seed, "determinism", 0, text);
+            }
+            Ended::Panicked { seed, message } => self.fail(seed, "panic", 0, message),
+        }
+    }
+
+    fn take_run(&mut self, run: &Run) {
+        self.live_ms += run.findings.live_ms;
+        self.settlements += run.findings.settlements;
+        self.records += run.findings.records_settled;
+        self.halted += run.findings.halted as u64;
+        self.partial_sends += run.findings.partial_sends;
+        self.slowest_heal_ms = self.slowest_heal_ms.max(run.findings.healed_after_ms.unwrap_or(0));
+        self.counters.add(&run.record.counters);
+        if let Some(violation) = run.first_violation() {
+            let text = format!(
+                "profile={} step={} t={:.3}s trace={:016x} {violation}",
+                run.profile,
+                run.record.steps,
+                violation.at as f64 / 1000.0,
+                run.record.trace_hash,
+            );
+            self.fail(run.seed, violation.invariant.name(), run.record.steps, text);
+        }
+    }
+
+    fn fail(&mut self, seed: u64, kind: &str, steps: u64, text: String) {
+        let line = format!("sim FAILED  seed={seed} {text}  |  replay: {}", replay(seed));
+        self.failures.push(Failure { seed, kind: kind.to_owned(), steps, line });
+    }
+
+    /// All of it, for people.
+    pub fn text(&self, base_seed: u64, jobs: usize, wall: Duration) -> String {
+        let seconds = wall.as_secs_f64().max(0.001);
+        let live = self.live_ms as f64 / 1000.0;
+        let mut text = String::new();
+        let mut line = |written: String| text.push_str(&(written + "\n"));
+        line(format!("simulation: {} seeds from SIM_SEED={base_seed} on {jobs} threads", self.seeds));
+        line(format!(
+            "  {seconds:.1} s: {:.1} seeds a second; {live:.0} live virtual seconds, {:.0} a wall second",
+            self.seeds as f64 / seconds,
+            live / seconds,
+        ));
+        let c = &self.counters;
+        line(format!(
+            "  injected: {} crashes ({} in the middle of something), {} restarts, {} pauses; {}",
+            c.crashes,
+            c.crashes_at_moments,
+            c.restarts,
+            c.pauses,
+            c.faults.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect::<Vec<_>>().join(", "),
+        ));
+        line(format!(
+            "  seen: {} rebalances, {} fencings, {} commits of unknown outcome ({} applied), {} partial sends, {} \
+             aborts; {} commits of {} records, {} partitions halted; slowest to catch up: {:.1} s",
+            c.rebalances,
+            c.fencings,
+            c.unknown_commits,
+            c.unknown_commits_applied,
+            self.partial_sends,
+            c.aborts,
+            self.settlements,
+            self.records,
+            self.halted,
+            self.slowest_heal_ms as f64 / 1000.0,
+        ));
+        self.write_failures(&mut text);
+        text
+    }
+
+    /// Failures by what was broken, each with its shortest run.
+    fn write_failures(&self, text: &mut String) {
+        let mut groups: BTreeMap<&str, Vec<&Failure>> = BTreeMap::new();
+        for failure in &self.failures {
+            groups.entry(&failure.kind).or_default().push(failure);
+        }
+        for (kind, failures) in groups {
+            let seeds: Vec<String> =
+                failures.iter().take(12).map(|failure| failure.seed.to_string()).collect();
+            let _ = writeln!(text, "  {kind}: {} seeds: {}", failures.len(), seeds.join(" "));
+            if let Some(shortest) = failures.iter().min_by_key(|failure| (failure.steps, failure.seed)) {
+                let _ = writeln!(text, "    shortest: {}", shortest.line);
+            }
+        }
+    }
+
+    /// What a whole sweep must have seen, and did not.
+    pub fn too_seldom(&self) -> Vec<String> {
+        let c = &self.counters;
+        [
+            ("crashes", c.crashes, 1_000),
+            ("rebalances", c.rebalances, 1_000),
+            ("fencings", c.fencings, 200),
+            ("commits of unknown outcome", c.unknown_commits, 200),
+            ("partial sends", self.partial_sends, 200),
+        ]
+        .into_iter()
+        .filter(|(_, seen, least)| seen < least)
+        .map(|(what, seen, least)| format!("{seen} {what} where {least} are the least"))
+        .collect()
+    }
+}
+
+fn replay(seed: u64) -> String {
+    format!("SIM_SEED={seed} cargo test -p sim-tests --test sweep -- --nocapture")
+}

@@ -1,0 +1,151 @@
+//! The oracle judged: a copier that is right passes, and each that is wrong is found, by the promise it breaks.
+
+mod clusters;
+mod copier;
+
+use clusters::{Clusters, Side, record};
+use copier::{Copier, Habit};
+use kafka_types::{Header, Record, TopicPartition, TransactionResult};
+use sim_tests::oracle::{Invariant, Violation};
+
+fn tp() -> TopicPartition {
+    TopicPartition::new("orders", 0)
+}
+
+/// Committed records with an aborted transaction among them.
+fn filled() -> Clusters {
+    let mut clusters = Clusters::new();
+    clusters.create(Side::Source, "orders", 2);
+    clusters.create(Side::Target, "orders", 2);
+    clusters.create(Side::Target, "verbatim.sim.ledger.internal", 1);
+    clusters.produce_plain(Side::Source, &tp(), named("a"));
+    let mut producer = clusters.init(Side::Source, "shop");
+    clusters.send(Side::Source, &mut producer, &tp(), named("aborted"));
+    clusters.end(Side::Source, &producer, TransactionResult::Abort);
+    clusters.send(Side::Source, &mut producer, &tp(), named("b"));
+    clusters.end(Side::Source, &producer, TransactionResult::Commit);
+    clusters.produce_plain(Side::Source, &tp(), named("c"));
+    clusters
+}
+
+fn named(name: &str) -> Vec<Record> {
+    let with_header = |number: i32| Record {
+        headers: vec![Header { name: "h".into(), value: None }].into(),
+        ..record("k", &format!("{name}{number}"))
+    };
+    (0..3).map(with_header).collect()
+}
+
+fn copied_with(habit: Habit, prepare: impl FnOnce(&mut Clusters)) -> Vec<Violation> {
+    let mut clusters = filled();
+    prepare(&mut clusters);
+    let mut copier = Copier::new(&mut clusters, habit, tp());
+    if habit == Habit::FalseHalt {
+        copier.halt(&mut clusters, "gap", "the source deleted offsets 0 to 3 uncopied");
+    }
+    for _ in 0..4 {
+        copier.copy(&mut clusters, 3);
+    }
+    clusters.oracle.violations().to_vec()
+}
+
+#[test]
+fn a_correct_copier_passes_online_and_in_the_audit() {
+    let mut clusters = filled();
+    let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+    for _ in 0..4 {
+        copier.copy(&mut clusters, 4);
+    }
+    let now = clusters.now();
+    clusters.oracle.audit(now, &clusters.target);
+    assert_eq!(clusters.oracle.violations(), []);
+    assert_eq!(clusters.oracle.lag(&clusters.source), []);
+    assert_eq!(clusters.oracle.records_settled(), 9);
+}
+
+#[test]
+fn each_wrong_copier_breaks_its_promise_at_the_first_decision() {
+    for (habit, invariant) in [
+        (Habit::SkipsARecord, Invariant::NothingLost),
+        (Habit::RepeatsARecord, Invariant::NothingDoubled),
+        (Habit::SwapsTwoRecords, Invariant::OrderKept),
+        (Habit::ChangesAValue, Invariant::EqualBytes),
+        (Habit::DropsAKey, Invariant::EqualBytes),
+        (Habit::DropsHeaders, Invariant::EqualBytes),
+        (Habit::ChangesATimestamp, Invariant::EqualBytes),
+        (Habit::CopiesAborted, Invariant::NothingAborted),
+        (Habit::WrongPartition, Invariant::PartitionKept),
+        (Habit::ForgetsTheEntry, Invariant::LedgerTrue),
+        (Habit::PositionAhead, Invariant::NothingLost),
+        (Habit::PositionBehind, Invariant::LedgerTrue),
+        (Habit::WrongOffsetMap, Invariant::LedgerTrue),
+        (Habit::FalseHalt, Invariant::LossReports),
+        (Habit::ClaimsNothing, Invariant::OneWriter),
+    ] {
+        let violations = copied_with(habit, |_| {});
+        let first = violations.first().map(|violation| violation.invariant);
+        assert_eq!(first, Some(invariant), "{habit:?}: {violations:?}");
+    }
+}
+
+#[test]
+fn what_the_source_deleted_uncopied_must_be_reported_and_may_be() {
+    let delete = |clusters: &mut Clusters| {
+        let now = clusters.now();
+        clusters.source.delete_records_below(now, &tp(), 2);
+        clusters.observe();
+    };
+    let violations = copied_with(Habit::PassesOverAGap, delete);
+    assert_eq!(violations[0].invariant, Invariant::NothingLost, "{violations:?}");
+
+    let mut clusters = filled();
+    let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+    delete(&mut clusters);
+    copier.halt(&mut clusters, "gap", "the source deleted offsets 0 to 1 uncopied");
+    assert_eq!(clusters.oracle.violations(), []);
+    copier.halt(&mut clusters, "gap", "the source deleted offsets 0 to 7 uncopied");
+    assert_eq!(clusters.oracle.violations()[0].invariant, Invariant::LossReports);
+}
+
+#[test]
+fn a_position_never_passes_an_open_transaction() {
+    let violations = copied_with(Habit::PassesAnOpenTransaction, |clusters| {
+        let mut producer = clusters.init(Side::Source, "slow");
+        clusters.send(Side::Source, &mut producer, &tp(), named("open"));
+    });
+    assert!(violations.iter().any(|it| it.text.contains("is open")), "{violations:?}");
+}
+
+#[test]
+fn a_zombie_that_nobody_fences_is_a_second_writer() {
+    let mut clusters = filled();
+    let mut old = Copier::new(&mut clusters, Habit::Correct, tp());
+    old.copy(&mut clusters, 3);
+    let _new = Copier::new(&mut clusters, Habit::Correct, tp());
+    let faults = kafka_model::BrokerFaults { fencing_is_off: true, ..Default::default() };
+    clusters.target.plant(faults);
+    old.copy(&mut clusters, 3);
+    assert_eq!(clusters.oracle.violations()[0].invariant, Invariant::OneWriter);
+}
+
+#[test]
+fn records_without_a_marker_are_missed_by_the_audit_alone() {
+    let mut clusters = filled();
+    let faults = kafka_model::BrokerFaults { commit_marker_skips_a_partition: true, ..Default::default() };
+    clusters.target.plant(faults);
+    let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+    copier.copy(&mut clusters, 3);
+    assert_eq!(clusters.oracle.violations(), []);
+    let now = clusters.now();
+    clusters.oracle.audit(now, &clusters.target);
+    assert!(!clusters.oracle.violations().is_empty());
+}
+
+#[test]
+fn what_is_left_to_copy_is_told() {
+    let mut clusters = filled();
+    let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+    copier.copy(&mut clusters, 3);
+    let lags = clusters.oracle.lag(&clusters.source);
+    assert_eq!((lags.len(), lags[0].position, lags[0].records), (1, 3, 6));
+}
