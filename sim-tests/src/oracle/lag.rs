@@ -73,6 +73,12 @@ impl Oracle {
             if 0 < left {
                 return Some(format!("{place} stands at {position}: {left} records below {end} are left"));
             }
+            // Where the run began at its end, it owes nothing: what was copied since lies beyond.
+            let starts = self.standing.topics.get(&place.topic).map(|it| &it.starts);
+            let start = starts.and_then(|it| it.get(place.partition.index())).copied().unwrap_or(0);
+            if *end <= start {
+                return None;
+            }
             // What an administrator deleted on the target was there before.
             let progress = progress.filter(|it| target.topic_id(&it.target_topic) == Some(it.target_id))?;
             let tp = TopicPartition { topic: progress.target_topic.clone(), partition: place.partition };
