@@ -91,6 +91,9 @@ impl Lane {
     pub(super) fn read_claims(&mut self, ctx: &mut Context) {
         self.notes.clear();
         self.attempt = self.attempt.next();
+        if !self.run.is_empty() {
+            self.outgrown = Some(self.run.size());
+        }
         self.drop_run();
         self.stage = Stage::ReadingClaims;
         ctx.out.lane(self.id, self.attempt, LaneCommand::ReadClaims);
@@ -112,7 +115,9 @@ impl Lane {
             }
             Some(_) | None => {
                 tracing::warn!(lane = %self.id, "the transaction timed out; shorter ones from now on");
-                self.size.halve();
+                if let Some(run) = self.outgrown.take() {
+                    self.size.halve(&run);
+                }
                 self.pause(ctx, Retry::Open);
             }
         }
