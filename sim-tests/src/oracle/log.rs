@@ -86,6 +86,13 @@ impl Log {
         self.cuts.len()
     }
 
+    /// The earliest state of the log, not before `from`, that is the same as `lineage` below `position`: what was
+    /// read up to there may have been read then.
+    pub fn earliest_like(&self, lineage: Lineage, from: Lineage, position: Offset) -> Lineage {
+        let differs = self.cuts[..lineage].iter().rposition(|cut| cut.at < position);
+        differs.map_or(0, |place| place + 1).max(from)
+    }
+
     pub fn cuts_since(&self, lineage: Lineage) -> &[Cut] {
         &self.cuts[lineage.min(self.cuts.len())..]
     }
