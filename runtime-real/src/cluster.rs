@@ -205,8 +205,9 @@ impl Cluster {
             .collect();
         let names = topics.iter().map(|topic| topic.name.clone());
         let outcomes = self.request(|client| admin::create_topics(client, &wanted, TIMEOUT));
-        self.outcomes(names, outcomes, "Create", |_, error| {
-            error.code == RDKafkaErrorCode::TopicAlreadyExists
+        self.outcomes(names, outcomes, "Create", |_, error| match error.code {
+            RDKafkaErrorCode::TopicAlreadyExists => Ok(()),
+            _ => Err(None),
         })
     }
 
@@ -215,23 +216,37 @@ impl Cluster {
         let outcomes = self.request(|client| admin::create_partitions(client, &wanted, TIMEOUT));
         self.outcomes(topics.keys().cloned(), outcomes, "Alter", |name, error| {
             // Also the answer to a topic that has that many already, or more; only a look tells.
-            error.code == RDKafkaErrorCode::InvalidPartitions && self.has_partitions(name, topics)
+            match error.code {
+                RDKafkaErrorCode::InvalidPartitions => self.has_partitions(name, topics),
+                _ => Err(None),
+            }
         })
     }
 
-    fn has_partitions(&self, name: &TopicName, wanted: &BTreeMap<TopicName, u32>) -> bool {
-        let listing = self.described(&BTreeSet::from([name.clone()]));
-        let present = listing.ok().and_then(|listing| listing.topics.get(name).map(|topic| topic.partitions));
-        present.zip(wanted.get(name)).is_some_and(|(present, wanted)| *wanted <= present)
+    /// Fails with nothing where the topic is there with fewer, and with why where that could not be seen.
+    fn has_partitions(
+        &self,
+        name: &TopicName,
+        wanted: &BTreeMap<TopicName, u32>,
+    ) -> Result<(), Option<Trouble>> {
+        let unseen =
+            |why: String| Some(Trouble::Passing(format!("cannot see how many partitions it has: {why}")));
+        let listing = self.described(&BTreeSet::from([name.clone()])).map_err(|error| unseen(error.text))?;
+        match listing.topics.get(name).zip(wanted.get(name)) {
+            Some((topic, wanted)) if *wanted <= topic.partitions => Ok(()),
+            Some(_) => Err(None),
+            None => Err(unseen("it is not listed".into())),
+        }
     }
 
-    /// An outcome for each name: those given, or that of the whole request.
+    /// An outcome for each name: those given, or that of the whole request. `excuse` tells which errors are none,
+    /// and may say what is wrong instead.
     fn outcomes(
         &self,
         names: impl Iterator<Item = TopicName>,
         outcomes: Result<ByTopic<()>, ApiError>,
         operation: &'static str,
-        is_done: impl Fn(&TopicName, &ApiError) -> bool,
+        excuse: impl Fn(&TopicName, &ApiError) -> Result<(), Option<Trouble>>,
     ) -> BTreeMap<TopicName, Result<(), Trouble>> {
         let given: Result<BTreeMap<String, _>, _> = outcomes.map(|outcomes| outcomes.into_iter().collect());
         names
@@ -241,8 +256,9 @@ impl Cluster {
                     Ok(given) => given.get(name.as_str()).cloned().unwrap_or_else(|| Err(unanswered())),
                 };
                 let outcome = match outcome {
-                    Err(error) if is_done(&name, &error) => Ok(()),
-                    Err(error) => Err(self.explain(&error, operation, name.as_str())),
+                    Err(error) => excuse(&name, &error).map_err(|trouble| {
+                        trouble.unwrap_or_else(|| self.explain(&error, operation, name.as_str()))
+                    }),
                     Ok(()) => Ok(()),
                 };
                 (name, outcome)

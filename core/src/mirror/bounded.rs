@@ -11,6 +11,7 @@ use crate::failure::{Side, Trouble};
 use crate::lane::{LaneId, lane_of};
 use crate::ledger::{Entry, Record, TopicRecord, decode};
 use crate::mirror::{Context, Knowledge};
+use crate::target::TargetTopics;
 use crate::time::Instant;
 use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +36,7 @@ pub struct BoundedRun {
 pub struct Surroundings<'a> {
     pub know: &'a Knowledge,
     pub lanes: &'a BTreeMap<LaneId, Lane>,
-    /// Topics that the target will not have.
-    pub refused: &'a BTreeMap<TopicName, String>,
+    pub topics: &'a TargetTopics,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -305,7 +305,7 @@ impl BoundedRun {
             }
             let gone = entry.is_none() && around.know.discovery.is_deleted(Side::Source, &partition.topic);
             let gone = gone.then(|| "the source topic was deleted before it was copied".to_string());
-            around.refused.get(&partition.topic).cloned().or(gone)
+            around.topics.refusal(&partition.topic).map(str::to_owned).or(gone)
         };
         let halted = |(partition, end): (&SourcePartition, SourceOffset)| {
             Some((partition.clone(), reason(partition, end)?))

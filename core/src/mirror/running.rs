@@ -142,7 +142,7 @@ impl Running {
         {
             return;
         }
-        let around = Surroundings { know: &self.know, lanes: &self.lanes, refused: self.topics.refused() };
+        let around = Surroundings { know: &self.know, lanes: &self.lanes, topics: &self.topics };
         let Some(bounded) = &mut self.bounded else { return };
         let before = bounded.progress();
         let exit = bounded.handle(ctx, &around, event);

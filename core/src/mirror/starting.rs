@@ -115,6 +115,11 @@ impl Starting {
                         // Brokers learn of it a moment later.
                         self.retry_at = Some(ctx.now.instant + ctx.flow.limits.retry_min);
                     }
+                    Some(Err(trouble @ Trouble::Refused(_)))
+                        if ctx.flow.ledger_replication_factor.is_none() =>
+                    {
+                        self.try_with_other_brokers(ctx, trouble);
+                    }
                     Some(Err(trouble)) => self.failed(ctx, Side::Target, trouble),
                     None => self.failed(ctx, Side::Target, &Trouble::Passing("no answer".into())),
                 }
@@ -130,6 +135,15 @@ impl Starting {
             _ => {}
         }
         None
+    }
+
+    /// The replication factor is our own guess from the brokers that were last listed, and one of them may be gone.
+    fn try_with_other_brokers(&mut self, ctx: &mut Context, trouble: &Trouble) {
+        tracing::warn!(%trouble, "the ledger cannot be created yet");
+        self.step = Step::DescribeTarget;
+        self.asked = None;
+        self.trouble = Some((Side::Target, trouble.clone()));
+        self.retry_at = Some(self.backoff.after_failure(ctx.now.instant, &ctx.flow.limits));
     }
 
     fn described(&mut self, ctx: &mut Context, side: Side, answer: &Result<Listing, Trouble>) {
@@ -283,7 +297,7 @@ impl Starting {
                 ctx.out.end(Exit::NotAuthorized(side, trouble.clone()));
             }
             Trouble::Refused(text) => {
-                ctx.out.end(Exit::Configuration(format!("the {side} cluster refuses: {text}")));
+                ctx.out.end(refused(side, text));
             }
             Trouble::Unreachable(_) | Trouble::Passing(_) => {
                 tracing::warn!(%side, %trouble, "cannot start yet");
@@ -300,12 +314,16 @@ impl Starting {
             | Step::InspectLedger
             | Step::Survey => Side::Target,
         };
-        let (side, text) = match &self.trouble {
-            Some((side, trouble)) => (*side, trouble.to_string()),
-            None => (side, "no answer".into()),
-        };
-        ctx.out.end(Exit::Unreachable(side, text));
+        ctx.out.end(match &self.trouble {
+            Some((side, Trouble::Refused(text))) => refused(*side, text),
+            Some((side, trouble)) => Exit::Unreachable(*side, trouble.to_string()),
+            None => Exit::Unreachable(side, "no answer".into()),
+        });
     }
+}
+
+fn refused(side: Side, text: &str) -> Exit {
+    Exit::Configuration(format!("the {side} cluster refuses: {text}"))
 }
 
 fn ledger_topic(flow: &Flow, brokers: u32) -> NewTopic {

@@ -30,10 +30,17 @@ const ROUND_TOPICS_MAX: usize = 200;
 pub struct TargetTopics {
     round: Option<Round>,
     again_at: Option<Instant>,
-    /// Topics that the target will not have, with its reason.
-    refused: BTreeMap<TopicName, String>,
+    /// Topics that the target would not have when it was last asked.
+    refused: BTreeMap<TopicName, Refused>,
     /// Topics found unfit since the lane was taken: not judged again before the next take.
     unfit: BTreeSet<TopicName>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Refused {
+    why: String,
+    /// When it is asked again: a missing broker, a quota or a policy may have passed.
+    again_at: Instant,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,9 +72,9 @@ impl TargetTopics {
         *self = TargetTopics::default();
     }
 
-    /// Topics that the target will not have, with its reason.
-    pub fn refused(&self) -> &BTreeMap<TopicName, String> {
-        &self.refused
+    /// Why the target will not have a topic, if it said so.
+    pub fn refusal(&self, topic: &TopicName) -> Option<&str> {
+        self.refused.get(topic).map(|refused| refused.why.as_str())
     }
 
     /// Starts the next round when one is due.
@@ -132,6 +139,8 @@ impl TargetTopics {
 
     fn begin(&mut self, ctx: &mut Context, know: &Knowledge, lane: &mut Lane) {
         let ledger = lane.ledger();
+        let waits =
+            |topic: &TopicName| self.refused.get(topic).is_some_and(|it| ctx.now.instant < it.again_at);
         let mut pin = BTreeMap::new();
         let mut make = BTreeMap::new();
         let mut grow = BTreeMap::new();
@@ -147,11 +156,11 @@ impl TargetTopics {
                         let target = know.discovery.target_topic(&pin.topic);
                         let short =
                             target.is_some_and(|it| it.id == pin.id && it.partitions < source.partitions);
-                        if short && !self.refused.contains_key(topic) {
+                        if short && !waits(topic) {
                             grow.insert(topic.clone(), making);
                         }
                     }
-                    Some(_) | None if self.refused.contains_key(topic) || self.unfit.contains(topic) => {}
+                    Some(_) | None if waits(topic) || self.unfit.contains(topic) => {}
                     Some(_) | None => {
                         make.insert(topic.clone(), making);
                     }
@@ -331,7 +340,11 @@ impl TargetTopics {
                 self.topic_failed(ctx, topic, making, trouble);
                 false
             }
-            Some(Ok(())) | None => !making.is_pinned(),
+            Some(Ok(())) => {
+                self.refused.remove(topic);
+                !making.is_pinned()
+            }
+            None => !making.is_pinned(),
         });
         self.try_again(ctx);
         if !topics.is_empty() {
@@ -398,6 +411,7 @@ impl TargetTopics {
                 .collect();
             match ends {
                 Ok(ends) => {
+                    self.refused.remove(&topic);
                     if making.unfit.is_some() {
                         self.unfit.insert(topic.clone());
                     }
@@ -461,7 +475,7 @@ impl TargetTopics {
             Trouble::NotAuthorized { .. } => self.denied(ctx, Side::Target, topic, making, trouble),
             Trouble::Refused(text) => {
                 tracing::error!(%topic, %trouble, "the target refuses to have the topic; it is not mirrored");
-                self.refused.insert(topic.clone(), text.clone());
+                self.refuse(ctx, topic, text.clone());
             }
             Trouble::Unreachable(_) | Trouble::Authentication(_) | Trouble::Passing(_) => {
                 tracing::warn!(%topic, %trouble, "cannot prepare the target topic yet");
@@ -480,11 +494,16 @@ impl TargetTopics {
         trouble: &Trouble,
     ) {
         if making.is_new {
-            tracing::error!(%topic, %trouble, %side, "the new topic is not mirrored; allow it, then restart");
-            self.refused.insert(topic.clone(), format!("the {side}: {trouble}"));
+            tracing::error!(%topic, %trouble, %side, "the new topic is not mirrored until it is allowed");
+            self.refuse(ctx, topic, format!("the {side}: {trouble}"));
         } else {
             ctx.out.end(Exit::NotAuthorized(side, trouble.clone()));
         }
+    }
+
+    fn refuse(&mut self, ctx: &Context, topic: &TopicName, why: String) {
+        let again_at = ctx.now.instant + ctx.flow.refresh;
+        self.refused.insert(topic.clone(), Refused { why, again_at });
     }
 
     fn try_again(&mut self, ctx: &Context) {

@@ -126,6 +126,10 @@ impl Lane {
         if before.or_else(start).is_none_or(|before| before < position) {
             self.run.add_caught(ctx.now.instant, partition, position);
         }
+        // Reading comes through to here, so whatever had halted the partition is over.
+        if self.ledger.entries.get(partition).is_some_and(|entry| entry.halted.is_some()) {
+            self.halts.entry(partition.clone()).or_insert(None);
+        }
         let poison = self.poison.get(partition).cloned();
         if let Some(Halt { reason, offset: Some(offset), detail, .. }) = poison
             && offset <= position

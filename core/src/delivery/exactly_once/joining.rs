@@ -161,10 +161,8 @@ impl Lane {
 
     /// Where to read `partition` from, its share set accordingly.
     pub(super) fn start_reading(&mut self, partition: &SourcePartition, base: &Entry) -> Position {
-        if base.halted.is_some() || self.halts.contains_key(partition) {
-            // Whatever halted it before is over, until it shows again.
-            self.halts.insert(partition.clone(), None);
-        }
+        // What halted it before may be over: the ledger says so once the partition is seen to move.
+        self.halts.remove(partition);
         self.shares.insert(partition.clone(), Share::Reading { next: base.next });
         let stop_before = self.poison.get(partition).and_then(|halt| halt.offset);
         Position { partition: partition.clone(), offset: base.next, epoch: base.epoch, stop_before }
@@ -378,10 +376,8 @@ fn halt_of(
             let cut = format!("the source log ends at {end}, below the position {position}");
             (HaltReason::Truncated, Some(position), cut)
         }
-        SourceStop::OutOfRange { position, .. } => {
-            let detail = format!("position {position} is not in the source log");
-            (HaltReason::Gap, Some(position), detail)
-        }
+        // Out of a range that nobody could tell, or that has the position in it by now: read on, and see.
+        SourceStop::OutOfRange { .. } => return None,
         SourceStop::Truncated { position, diverges_at } => {
             let place = diverges_at.map_or(String::new(), |offset| format!(" from offset {offset} on"));
             let detail = format!("the source log was cut back below the position{place}");
