@@ -16,6 +16,7 @@ use crate::delivery::exactly_once::Lane;
 use crate::event::{Ask, Event, Listing, TopicConfig};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
+use crate::fault::Faults;
 use crate::ledger::{FlowStart, Record, TargetPin, TopicRecord};
 use crate::mirror::{Context, Knowledge};
 use crate::target::{config_for_copy, would_alter_records};
@@ -78,7 +79,7 @@ impl TargetTopics {
     }
 
     /// Starts the next round when one is due.
-    pub fn poll(&mut self, ctx: &mut Context, know: &Knowledge, lane: &mut Lane) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>, know: &Knowledge, lane: &mut Lane) {
         if !lane.is_mirroring() {
             self.round = None;
             return;
@@ -104,7 +105,7 @@ impl TargetTopics {
     /// Takes in an answer to a question of its own. Whether it was one.
     pub fn handle(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         lane: &mut Lane,
         event: &Event,
@@ -137,7 +138,7 @@ impl TargetTopics {
         true
     }
 
-    fn begin(&mut self, ctx: &mut Context, know: &Knowledge, lane: &mut Lane) {
+    fn begin(&mut self, ctx: &mut Context<'_, impl Faults>, know: &Knowledge, lane: &mut Lane) {
         let ledger = lane.ledger();
         let waits =
             |topic: &TopicName| self.refused.get(topic).is_some_and(|it| ctx.now.instant < it.again_at);
@@ -183,7 +184,12 @@ impl TargetTopics {
         }
     }
 
-    fn ask(&mut self, ctx: &mut Context, step: Step, topics: BTreeMap<TopicName, Making>) -> Ask {
+    fn ask(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        step: Step,
+        topics: BTreeMap<TopicName, Making>,
+    ) -> Ask {
         let ask = ctx.out.ask();
         self.round = Some(Round { step, ask, topics });
         ask
@@ -191,7 +197,7 @@ impl TargetTopics {
 
     fn ask_pins(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         lane: &mut Lane,
         topics: BTreeMap<TopicName, Making>,
         flow: bool,
@@ -213,7 +219,7 @@ impl TargetTopics {
 
     fn pinned(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         lane: &mut Lane,
         flow: bool,
         answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
@@ -246,13 +252,17 @@ impl TargetTopics {
         self.note(lane, records);
     }
 
-    fn ask_configs(&mut self, ctx: &mut Context, topics: BTreeMap<TopicName, Making>) {
+    fn ask_configs(&mut self, ctx: &mut Context<'_, impl Faults>, topics: BTreeMap<TopicName, Making>) {
         let names = topics.keys().cloned().collect();
         let ask = self.ask(ctx, Step::Configs, topics);
         ctx.out.push(Command::DescribeConfigs { side: Side::Source, ask, topics: names });
     }
 
-    fn configured(&mut self, ctx: &mut Context, answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>) {
+    fn configured(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>,
+    ) {
         let mut topics = self.end_round();
         let configs = match answer {
             Ok(configs) => configs,
@@ -278,7 +288,11 @@ impl TargetTopics {
         ctx.out.push(Command::CreateTopics { ask, topics: new_topics });
     }
 
-    fn created(&mut self, ctx: &mut Context, answer: &BTreeMap<TopicName, Result<(), Trouble>>) {
+    fn created(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &BTreeMap<TopicName, Result<(), Trouble>>,
+    ) {
         let mut topics = self.end_round();
         topics.retain(|topic, making| match answer.get(&ctx.flow.rename.target(topic)) {
             Some(Ok(())) => true,
@@ -291,7 +305,7 @@ impl TargetTopics {
         self.ask_look(ctx, topics);
     }
 
-    fn ask_look(&mut self, ctx: &mut Context, topics: BTreeMap<TopicName, Making>) {
+    fn ask_look(&mut self, ctx: &mut Context<'_, impl Faults>, topics: BTreeMap<TopicName, Making>) {
         if topics.is_empty() {
             return self.try_again(ctx);
         }
@@ -300,7 +314,7 @@ impl TargetTopics {
         ctx.out.push(Command::Describe { side: Side::Target, ask, topics: Topics::Named(names) });
     }
 
-    fn looked(&mut self, ctx: &mut Context, answer: &Result<Listing, Trouble>) {
+    fn looked(&mut self, ctx: &mut Context<'_, impl Faults>, answer: &Result<Listing, Trouble>) {
         let mut topics = self.end_round();
         let listing = match answer {
             Ok(listing) => listing,
@@ -323,7 +337,7 @@ impl TargetTopics {
         }
     }
 
-    fn ask_grow(&mut self, ctx: &mut Context, topics: BTreeMap<TopicName, Making>) {
+    fn ask_grow(&mut self, ctx: &mut Context<'_, impl Faults>, topics: BTreeMap<TopicName, Making>) {
         let grow = topics
             .iter()
             .filter(|(_, making)| making.is_pinned() || making.is_short())
@@ -333,7 +347,11 @@ impl TargetTopics {
         ctx.out.push(Command::GrowTopics { ask, topics: grow });
     }
 
-    fn grown(&mut self, ctx: &mut Context, answer: &BTreeMap<TopicName, Result<(), Trouble>>) {
+    fn grown(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &BTreeMap<TopicName, Result<(), Trouble>>,
+    ) {
         let mut topics = self.end_round();
         topics.retain(|topic, making| match answer.get(&ctx.flow.rename.target(topic)) {
             Some(Err(trouble)) => {
@@ -352,13 +370,17 @@ impl TargetTopics {
         }
     }
 
-    fn ask_judge(&mut self, ctx: &mut Context, topics: BTreeMap<TopicName, Making>) {
+    fn ask_judge(&mut self, ctx: &mut Context<'_, impl Faults>, topics: BTreeMap<TopicName, Making>) {
         let names = topics.keys().map(|topic| ctx.flow.rename.target(topic)).collect();
         let ask = self.ask(ctx, Step::Judge, topics);
         ctx.out.push(Command::DescribeConfigs { side: Side::Target, ask, topics: names });
     }
 
-    fn judged(&mut self, ctx: &mut Context, answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>) {
+    fn judged(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>,
+    ) {
         let mut topics = self.end_round();
         let configs = match answer {
             Ok(configs) => configs,
@@ -392,7 +414,7 @@ impl TargetTopics {
 
     fn measured(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         lane: &mut Lane,
         answer: &BTreeMap<TargetPartition, Result<crate::event::TargetEnd, Trouble>>,
@@ -443,7 +465,7 @@ impl TargetTopics {
 
     fn round_failed(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         side: Side,
         topics: &BTreeMap<TopicName, Making>,
         trouble: &Trouble,
@@ -470,7 +492,13 @@ impl TargetTopics {
         self.try_again(ctx);
     }
 
-    fn topic_failed(&mut self, ctx: &mut Context, topic: &TopicName, making: &Making, trouble: &Trouble) {
+    fn topic_failed(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        topic: &TopicName,
+        making: &Making,
+        trouble: &Trouble,
+    ) {
         match trouble {
             Trouble::NotAuthorized { .. } => self.denied(ctx, Side::Target, topic, making, trouble),
             Trouble::Refused(text) => {
@@ -487,7 +515,7 @@ impl TargetTopics {
     /// Whoever starts the mirror is told at once. A topic that appears years later must not end the others.
     fn denied(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         side: Side,
         topic: &TopicName,
         making: &Making,
@@ -501,12 +529,12 @@ impl TargetTopics {
         }
     }
 
-    fn refuse(&mut self, ctx: &Context, topic: &TopicName, why: String) {
+    fn refuse(&mut self, ctx: &Context<'_, impl Faults>, topic: &TopicName, why: String) {
         let again_at = ctx.now.instant + ctx.flow.refresh;
         self.refused.insert(topic.clone(), Refused { why, again_at });
     }
 
-    fn try_again(&mut self, ctx: &Context) {
+    fn try_again(&mut self, ctx: &Context<'_, impl Faults>) {
         self.again_at = earlier(self.again_at, Some(ctx.now.instant + SOON));
     }
 }
