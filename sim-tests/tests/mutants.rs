@@ -54,11 +54,13 @@ fn writes_the_page() {
     std::fs::write(&path, document(jobs())).expect("the page can be written");
 }
 
-/// For whoever adds a mutant: what becomes of each, without judging it.
+/// For whoever adds a mutant: what becomes of each, without judging it. `SIM_MUTANT`: only those with this in their
+/// names.
 #[test]
 #[ignore = "a tool: tells what each mutant breaks, and after how many seeds"]
 fn tells_what_each_mutant_breaks() {
-    for mutant in TABLE {
+    let wanted = std::env::var("SIM_MUTANT").unwrap_or_default();
+    for mutant in TABLE.iter().filter(|it| it.name.contains(&wanted)) {
         let found = hunt(&mutant.planted(), FIRST_SEED, BUDGET, jobs());
         let told = found.caught.map_or("survives".to_owned(), |it| {
             let again = run(&generate(it.seed), &mutant.planted(), TraceMode::Hash);

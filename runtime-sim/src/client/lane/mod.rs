@@ -97,10 +97,12 @@ impl Lane {
     pub(super) fn submit(&mut self, io: &mut Io, attempt: Attempt, command: LaneCommand) {
         match command {
             LaneCommand::Open => {
+                let held = self.taking.as_mut().map(|taking| std::mem::take(&mut taking.store));
+                let held = held.filter(|_| io.mutants.batches_outlive_their_attempt);
                 self.abandon(io);
                 self.taking = Some(Taking {
                     outbox: Outbox::open(io, &self.place, attempt),
-                    store: BatchStore::default(),
+                    store: held.unwrap_or_default(),
                     source: None,
                     replays: Vec::new(),
                     preparing: Vec::new(),
