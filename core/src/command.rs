@@ -4,8 +4,9 @@ use crate::batch::BatchId;
 use crate::event::{Ask, Turn};
 use crate::failure::Side;
 use crate::lane::{Attempt, LaneId};
+use crate::ledger::LastRecord;
 use crate::time::Timestamp;
-use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,13 +113,15 @@ pub enum PrepareFrom {
     Nowhere,
 }
 
-/// Where to start reading a source partition. Without its epoch a position cannot be checked for truncation
+/// Where to start reading a source partition. Without the last record a position cannot be checked for truncation
 /// (H7); a partition that was never read has none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
     pub partition: SourcePartition,
     pub offset: SourceOffset,
-    pub epoch: Option<LeaderEpoch>,
+    /// To be checked against the log's history before anything is read. A record between it and `offset`, where
+    /// there was none when the position was settled, is a divergence too.
+    pub last: Option<LastRecord>,
     /// Bring no record at or after this offset: once all before it are brought, report `Caught` there and
     /// read on no further.
     pub stop_before: Option<SourceOffset>,

@@ -4,7 +4,7 @@ use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TargetOffset, Topi
 use proptest::prelude::*;
 use verbatim_core::digest::{Digest, RecordHash, RecordParts};
 use verbatim_core::event::LedgerRecord;
-use verbatim_core::ledger::{Claim, Entry, FlowStart, Halt, HaltReason, Record, RunOffsets};
+use verbatim_core::ledger::{Claim, Entry, FlowStart, Halt, HaltReason, LastRecord, Record, RunOffsets};
 use verbatim_core::ledger::{TargetPin, Terms, TopicRecord, decode};
 use verbatim_core::time::Timestamp;
 use verbatim_core::{Attempt, LaneId};
@@ -50,7 +50,7 @@ fn entries() -> impl Strategy<Value = (SourcePartition, Entry)> {
             let digest = digest(&records);
             let entry = Entry {
                 next: SourceOffset(next),
-                epoch: epoch.map(LeaderEpoch),
+                last: epoch.map(|epoch| LastRecord { next: SourceOffset(start), epoch: LeaderEpoch(epoch) }),
                 start: SourceOffset(start),
                 source_id: TopicId(source),
                 target_topic: topic.as_str().into(),

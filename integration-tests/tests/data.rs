@@ -134,6 +134,14 @@ fn aborted_records_are_never_copied_and_markers_are_passed() {
         assert_eq!(checker::count_records(&pair.target.bootstrap(), &topic)?, 600);
         let row = status_of(&config, &topic, 0)?;
         assert!(row.contains("caught-up"), "the position passes the trailing marker: {row}");
+        // The next run begins beyond markers, where no record tells the epoch (H7).
+        writer.begin()?;
+        for number in 1_000..1_200 {
+            writer.send(&topic, &unique_record(number, PARTITIONS, 100))?;
+        }
+        writer.commit()?;
+        pair.assert_mirrored(&config, &topic);
+        assert_eq!(checker::count_records(&pair.target.bootstrap(), &topic)?, 800);
         Ok(())
     });
 }

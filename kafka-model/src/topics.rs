@@ -142,9 +142,8 @@ impl Cluster {
             self.history.record(topic.id, tp.partition, LogEvent::Deleted);
             self.timers.cancel(Timer::Replication(tp.clone()));
             self.timers.cancel(Timer::ReplicaLag(tp.clone()));
-            for id in partition.waiting_markers.keys() {
-                self.timers.set_no_later(Timer::Markers(id.clone()), self.now);
-            }
+            let ids: Vec<_> = partition.waiting_markers.keys().cloned().collect();
+            self.markers_lost_their_log(&tp, ids);
             self.orphaned.extend(partition.waiting_requests.iter().copied());
         }
         self.groups.forget_topic(name);

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::digest::Digest;
     use crate::lane::Attempt;
-    use crate::ledger::entry::RunOffsets;
+    use crate::ledger::entry::{LastRecord, RunOffsets};
     use crate::ledger::{Halt, HaltReason};
     use crate::time::Timestamp;
     use kafka_types::{LeaderEpoch, SourceOffset, TopicId};
@@ -124,7 +124,7 @@ mod tests {
     pub fn entry() -> Entry {
         Entry {
             next: SourceOffset(42),
-            epoch: Some(LeaderEpoch(3)),
+            last: Some(LastRecord { next: SourceOffset(40), epoch: LeaderEpoch(3) }),
             start: SourceOffset(2),
             source_id: TopicId(7),
             target_topic: "dc1.orders".into(),
@@ -168,7 +168,7 @@ mod tests {
         read_back(Record::Entry(SourcePartition::new("orders", 3), entry()));
         read_back(Record::Entry(
             SourcePartition::new("orders", 3),
-            Entry { epoch: None, run: None, target_end: None, timestamp: None, halted: None, ..entry() },
+            Entry { last: None, run: None, target_end: None, timestamp: None, halted: None, ..entry() },
         ));
     }
 

@@ -11,8 +11,8 @@ use std::fmt;
 pub struct Entry {
     /// The position: everything below it that was committed at the source is on the target.
     pub next: SourceOffset,
-    /// The leader epoch of the last record below `next`; a position without one cannot be checked (H7).
-    pub epoch: Option<LeaderEpoch>,
+    /// The last record that was copied; a position without one cannot be checked for truncation (H7).
+    pub last: Option<LastRecord>,
     /// Where the flow started in this partition.
     pub start: SourceOffset,
     pub source_id: TopicId,
@@ -49,7 +49,7 @@ impl Entry {
     ) -> Entry {
         Entry {
             next: start,
-            epoch: None,
+            last: None,
             start,
             source_id,
             target_topic,
@@ -65,6 +65,17 @@ impl Entry {
             halted: None,
         }
     }
+}
+
+/// The last record that was copied of a source partition, as the log's history knows it (KIP-320).
+///
+/// The position can be further on, beyond markers and aborted records of later epochs. Its own epoch is not to be
+/// had from a client; and checked with the record's, it would pass for cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LastRecord {
+    /// The record's offset plus one.
+    pub next: SourceOffset,
+    pub epoch: LeaderEpoch,
 }
 
 /// Source and target offsets of the records that one transaction copied.

@@ -13,7 +13,7 @@ mod topic;
 
 pub use claim::{Claim, ClaimMismatch, Terms};
 pub use codec::{BadLedgerRecord, Record, decode};
-pub use entry::{Entry, Halt, HaltReason, RunOffsets};
+pub use entry::{Entry, Halt, HaltReason, LastRecord, RunOffsets};
 pub use replay::{LaneLedger, TopicTable};
 pub use settings::{UnsafeLedger, check_settings, wanted_settings};
 pub use topic::{FlowStart, TargetPin, TopicRecord};

@@ -1,6 +1,7 @@
 //! What the mirror does to the target besides copying: topics.
 
 mod making;
+mod refusals;
 mod topic_config;
 mod topics;
 

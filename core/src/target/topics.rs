@@ -9,6 +9,7 @@
 //! A topic that fails in a round is left out of it and tried again in a later one.
 
 use super::making::Making;
+use super::refusals::Refusals;
 use crate::backoff::{SOON, earlier};
 use crate::command::{Command, NewTopic, Place, Topics};
 use crate::config::Start;
@@ -31,17 +32,9 @@ const ROUND_TOPICS_MAX: usize = 200;
 pub struct TargetTopics {
     round: Option<Round>,
     again_at: Option<Instant>,
-    /// Topics that the target would not have when it was last asked.
-    refused: BTreeMap<TopicName, Refused>,
+    refusals: Refusals,
     /// Topics found unfit since the lane was taken: not judged again before the next take.
     unfit: BTreeSet<TopicName>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Refused {
-    why: String,
-    /// When it is asked again: a missing broker, a quota or a policy may have passed.
-    again_at: Instant,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -75,7 +68,7 @@ impl TargetTopics {
 
     /// Why the target will not have a topic, if it said so.
     pub fn refusal(&self, topic: &TopicName) -> Option<&str> {
-        self.refused.get(topic).map(|refused| refused.why.as_str())
+        self.refusals.why(topic)
     }
 
     /// Starts the next round when one is due.
@@ -140,8 +133,7 @@ impl TargetTopics {
 
     fn begin(&mut self, ctx: &mut Context<'_, impl Faults>, know: &Knowledge, lane: &mut Lane) {
         let ledger = lane.ledger();
-        let waits =
-            |topic: &TopicName| self.refused.get(topic).is_some_and(|it| ctx.now.instant < it.again_at);
+        let waits = |topic: &TopicName| self.refusals.wait(topic, ctx.now.instant);
         let mut pin = BTreeMap::new();
         let mut make = BTreeMap::new();
         let mut grow = BTreeMap::new();
@@ -359,7 +351,7 @@ impl TargetTopics {
                 false
             }
             Some(Ok(())) => {
-                self.refused.remove(topic);
+                self.refusals.lift(topic);
                 !making.is_pinned()
             }
             None => !making.is_pinned(),
@@ -433,7 +425,7 @@ impl TargetTopics {
                 .collect();
             match ends {
                 Ok(ends) => {
-                    self.refused.remove(&topic);
+                    self.refusals.lift(&topic);
                     if making.unfit.is_some() {
                         self.unfit.insert(topic.clone());
                     }
@@ -503,7 +495,7 @@ impl TargetTopics {
             Trouble::NotAuthorized { .. } => self.denied(ctx, Side::Target, topic, making, trouble),
             Trouble::Refused(text) => {
                 tracing::error!(%topic, %trouble, "the target refuses to have the topic; it is not mirrored");
-                self.refuse(ctx, topic, text.clone());
+                self.refusals.add(ctx, topic, text.clone());
             }
             Trouble::Unreachable(_) | Trouble::Authentication(_) | Trouble::Passing(_) => {
                 tracing::warn!(%topic, %trouble, "cannot prepare the target topic yet");
@@ -523,15 +515,10 @@ impl TargetTopics {
     ) {
         if making.is_new {
             tracing::error!(%topic, %trouble, %side, "the new topic is not mirrored until it is allowed");
-            self.refuse(ctx, topic, format!("the {side}: {trouble}"));
+            self.refusals.add(ctx, topic, format!("the {side}: {trouble}"));
         } else {
             ctx.out.end(Exit::NotAuthorized(side, trouble.clone()));
         }
-    }
-
-    fn refuse(&mut self, ctx: &Context<'_, impl Faults>, topic: &TopicName, why: String) {
-        let again_at = ctx.now.instant + ctx.flow.refresh;
-        self.refused.insert(topic.clone(), Refused { why, again_at });
     }
 
     fn try_again(&mut self, ctx: &Context<'_, impl Faults>) {

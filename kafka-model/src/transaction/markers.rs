@@ -146,6 +146,18 @@ impl Cluster {
         }
     }
 
+    /// The topic was deleted: nothing replicates its markers any more, and nothing is left to write.
+    pub(crate) fn markers_lost_their_log(&mut self, tp: &TopicPartition, ids: Vec<TransactionalId>) {
+        let now = self.now;
+        for id in ids {
+            let Some(transaction) = self.transactions.by_id.get_mut(&id) else { continue };
+            if let Some(progress) = transaction.markers.get_mut(tp) {
+                *progress = MarkerProgress::Due(now);
+                self.timers.set_no_later(Timer::Markers(id), now);
+            }
+        }
+    }
+
     fn complete_if_written(&mut self, id: &TransactionalId) {
         let now = self.now;
         let Some(transaction) = self.transactions.by_id.get_mut(id) else { return };

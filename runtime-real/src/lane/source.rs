@@ -17,6 +17,7 @@ use verbatim_core::command::Position;
 use verbatim_core::digest::{RecordHash, RecordParts};
 use verbatim_core::event::{LaneEvent, SourceStop, Step};
 use verbatim_core::failure::{Failure, Trouble};
+use verbatim_core::ledger::LastRecord;
 
 pub(super) enum SourceCommand {
     Assign(Vec<Position>),
@@ -85,7 +86,7 @@ impl Source {
 struct Reading {
     /// The next offset to hand out.
     next: SourceOffset,
-    epoch: Option<LeaderEpoch>,
+    last: Option<LastRecord>,
     /// Nothing at or after this offset is wanted.
     stop_before: Option<SourceOffset>,
     /// What this burst has brought so far.
@@ -160,15 +161,15 @@ impl Reader {
         for Position { partition, offset, .. } in reached {
             self.emitter.emit(self.attempt, LaneEvent::Caught(partition, offset));
         }
-        let checkable = positions.iter().filter(|position| position.epoch.is_some());
+        let checkable = positions.iter().filter(|position| position.last.is_some());
         let assigned = self.consumer.assign(positions.iter().map(start_at));
         let checked = assigned.and_then(|()| self.consumer.check_epochs(checkable.map(start_at)));
         if let Err(error) = checked {
             self.emitter.failed(self.attempt, Step::Assign, Failure::Retry(error.to_string()));
             return;
         }
-        for Position { partition, offset, epoch, stop_before } in positions {
-            self.partitions.insert(partition, Reading { next: offset, epoch, stop_before, run: None });
+        for Position { partition, offset, last, stop_before } in positions {
+            self.partitions.insert(partition, Reading { next: offset, last, stop_before, run: None });
         }
     }
 
@@ -231,6 +232,12 @@ impl Reader {
             return None;
         }
         let offset = SourceOffset(message.offset());
+        if offset < reading.next && reading.last.is_some_and(|last| last.next <= offset) {
+            // There was none when the position was settled: what stood here was cut off and written anew.
+            let position = reading.next;
+            self.stop(place, SourceStop::Truncated { position, diverges_at: Some(offset) });
+            return None;
+        }
         if offset < reading.next {
             tracing::warn!(%place, %offset, next = %reading.next, "a record came from below the position");
             return None;
@@ -246,7 +253,9 @@ impl Reader {
                 return None;
             }
         };
-        (reading.next, reading.epoch) = (offset.next(), facts.epoch.or(reading.epoch));
+        reading.next = offset.next();
+        let last = facts.epoch.map(|epoch| LastRecord { next: offset.next(), epoch });
+        reading.last = last.or(reading.last);
         match &mut reading.run {
             Some(run) if run.has_room_for(facts.bytes) => run.push(message, facts),
             _ => {
@@ -281,14 +290,16 @@ impl Reader {
     fn out_of_range(&mut self, place: &SourcePartition) {
         self.hand_out(place);
         let reading = &self.partitions[place];
-        let (position, epoch, stop_before) = (reading.next, reading.epoch, reading.stop_before);
+        let (position, last, stop_before) = (reading.next, reading.last, reading.stop_before);
         let (log_start, log_end) = (self.end_of(place, End::Start), self.end_of(place, End::Latest));
         let within =
             log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
         if within {
             tracing::warn!(%place, %position, "out of range, yet within the log: reading on from there");
             let partition = place.clone();
-            self.assign(vec![Position { partition, offset: position, epoch, stop_before }]);
+            // What retention has taken cannot be checked any more.
+            let last = last.filter(|last| log_start.is_some_and(|start| start <= last.next));
+            self.assign(vec![Position { partition, offset: position, last, stop_before }]);
         } else {
             self.stop(place, SourceStop::OutOfRange { position, log_start, log_end });
         }
@@ -327,12 +338,17 @@ impl Reader {
     }
 }
 
+/// From the last record on, whose epoch is known, over whatever markers lie between it and the position.
 fn start_at(position: &Position) -> StartAt<'_> {
+    let (offset, epoch) = match position.last {
+        Some(last) => (last.next.min(position.offset), last.epoch.0),
+        None => (position.offset, -1),
+    };
     StartAt {
         topic: position.partition.topic.as_str(),
         partition: position.partition.partition.0,
-        offset: position.offset.0,
-        epoch: position.epoch.map_or(-1, |epoch| epoch.0),
+        offset: offset.0,
+        epoch,
     }
 }
 

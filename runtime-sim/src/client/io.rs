@@ -19,6 +19,18 @@ pub(super) struct Io<'a> {
 }
 
 impl Io<'_> {
+    /// Before a part is looked at.
+    pub(super) fn begin_look(&mut self) {
+        self.look_again = false;
+        self.wake = None;
+    }
+
+    /// Whether the look has changed nothing that another look could go on from.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        let anything_taken = self.wire.anything_taken();
+        !anything_taken && !self.look_again
+    }
+
     pub(super) fn wake_at(&mut self, at: Millis) {
         self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
     }

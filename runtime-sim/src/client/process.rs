@@ -8,7 +8,7 @@ use super::io::Io;
 use super::lane::{Lane, LanePlace};
 use super::library::Place;
 use super::survey::Survey;
-use super::wire::{Effect, Wire};
+use super::wire::{Effect, Owner, Wire};
 use crate::random::Random;
 use kafka_model::{BrokerId, Millis, Outcome, RequestToken};
 use std::collections::{BTreeMap, VecDeque};
@@ -29,6 +29,10 @@ pub struct ProcessSettings {
     pub brokers: Vec<BrokerId>,
     pub mutants: ClientMutants,
 }
+
+/// Looks at one part in a row: what it does may be what another of its pieces waits for. A bound, so that a mistake
+/// shows as a process that does nothing and not as one that never ends.
+const STEPS_MAX: u32 = 100;
 
 pub struct Process {
     settings: ProcessSettings,
@@ -123,16 +127,8 @@ impl Process {
     pub fn advance(&mut self, now: Millis) {
         self.wire.advance(now, &mut self.random);
         let mut parts = self.parts(now);
-        // What one part does may be what another waits for. A bound, so that a mistake shows as such.
-        for _ in 0..100 {
-            parts.io.look_again = false;
-            parts.io.wake = None;
-            parts.advance();
-            let anything_taken = parts.io.wire.anything_taken();
-            if !anything_taken && !parts.io.look_again {
-                break;
-            }
-        }
+        parts.advance_rest();
+        parts.advance_lanes();
         let wake = parts.io.wake;
         self.wake = [wake, self.wire.deadline()].into_iter().flatten().min();
     }
@@ -259,13 +255,49 @@ impl Parts<'_> {
             Command::Lane(id, attempt, command) => {
                 let settings = self.settings;
                 let lane = self.lanes.entry(id).or_insert_with(|| Lane::new(lane_place(settings, id)));
+                self.io.wire.look_at(Owner::lane(id));
                 lane.submit(&mut self.io, attempt, command);
+                self.io.wire.look_at(Owner::REST);
             }
             Command::Report(report) => *self.report = Some(report),
         }
     }
 
-    fn advance(&mut self) {
+    /// All but the lanes, until nothing more can be done.
+    fn advance_rest(&mut self) {
+        self.io.wire.look_at(Owner::REST);
+        for _ in 0..STEPS_MAX {
+            self.io.begin_look();
+            self.look_at_rest();
+            if self.io.is_quiet() {
+                break;
+            }
+        }
+    }
+
+    /// Each lane for which something has come about.
+    fn advance_lanes(&mut self) {
+        let io = &mut self.io;
+        let mut wake = io.wake;
+        for (id, lane) in &mut *self.lanes {
+            let has_arrived = io.wire.look_at(Owner::lane(*id));
+            if has_arrived || lane.must_look_at(io.now) {
+                for _ in 0..STEPS_MAX {
+                    io.begin_look();
+                    lane.advance(io);
+                    if io.is_quiet() {
+                        break;
+                    }
+                }
+                lane.looked_at(io.wake);
+            }
+            wake = [wake, lane.wake_at()].into_iter().flatten().min();
+        }
+        io.wire.look_at(Owner::REST);
+        io.wake = wake;
+    }
+
+    fn look_at_rest(&mut self) {
         let io = &mut self.io;
         for admin in [&mut *self.source, &mut *self.target].into_iter().flatten() {
             admin.advance(io);
@@ -287,9 +319,6 @@ impl Parts<'_> {
             }
         }
         *self.surveys = surveys;
-        for lane in self.lanes.values_mut() {
-            lane.advance(io);
-        }
     }
 }
 

@@ -14,9 +14,21 @@ use verbatim_core::failure::Side;
 const RECONNECT_MIN_MS: Millis = 100;
 const RECONNECT_MAX_MS: Millis = 1_000;
 
+/// A part of the process that is looked at by itself: a lane, or all the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Owner(u32);
+
+impl Owner {
+    pub(super) const REST: Owner = Owner(0);
+
+    pub(super) fn lane(lane: verbatim_core::LaneId) -> Owner {
+        Owner(lane.0 + 1)
+    }
+}
+
 /// One client of a process, with connections of its own (an `rd_kafka_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct LibraryId(pub(super) u32);
+pub(super) struct LibraryId(u32);
 
 /// A request that was sent, or is about to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,6 +85,11 @@ pub(super) struct Wire {
     last_token: u32,
     last_connection: u32,
     last_library: u32,
+    /// Who is looked at now: clients made meanwhile are its own.
+    owner: Owner,
+    owners: BTreeMap<LibraryId, Owner>,
+    /// For whom something has arrived since they were last looked at.
+    woken: BTreeSet<Owner>,
     links: BTreeMap<(LibraryId, BrokerId), Link>,
     awaited: BTreeMap<RequestToken, Awaited>,
     deadlines: BTreeSet<(Millis, RequestToken)>,
@@ -89,6 +106,9 @@ impl Wire {
             last_token: 0,
             last_connection: 0,
             last_library: 0,
+            owner: Owner::REST,
+            owners: BTreeMap::new(),
+            woken: BTreeSet::new(),
             links: BTreeMap::new(),
             awaited: BTreeMap::new(),
             deadlines: BTreeSet::new(),
@@ -100,7 +120,15 @@ impl Wire {
 
     pub(super) fn new_library(&mut self) -> LibraryId {
         self.last_library += 1;
-        LibraryId(self.last_library)
+        let library = LibraryId(self.last_library);
+        self.owners.insert(library, self.owner);
+        library
+    }
+
+    /// From now on `owner` is looked at. Whether anything has arrived for it since it last was.
+    pub(super) fn look_at(&mut self, owner: Owner) -> bool {
+        self.owner = owner;
+        self.woken.remove(&owner)
     }
 
     fn name(&self, number: u32) -> u64 {
@@ -174,6 +202,7 @@ impl Wire {
         self.deadlines.remove(&(awaited.deadline, token));
         if !awaited.is_unwanted {
             self.answers.insert(token, answer);
+            self.woken.extend(self.owners.get(&awaited.library));
         }
     }
 
@@ -255,6 +284,7 @@ impl Wire {
 
     /// The client is destroyed. What it sent is under way all the same.
     pub(super) fn close(&mut self, library: LibraryId) {
+        self.owners.remove(&library);
         let links: Vec<_> = self
             .links
             .range((library, BrokerId(i32::MIN))..=(library, BrokerId(i32::MAX)))

@@ -8,6 +8,7 @@ mod connection;
 mod errors;
 mod faults;
 mod refusal;
+mod schedule;
 
 pub use faults::NetworkFaults;
 
@@ -16,8 +17,8 @@ use crate::random::{Random, Rate};
 use crate::trace::Trace;
 use connection::{Connection, Transit};
 use kafka_model::{BrokerId, Millis, Outcome, Reply, Request, RequestHeader, RequestToken, Response};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use schedule::Schedule;
+use std::collections::BTreeMap;
 use verbatim_core::failure::Side;
 
 /// Chosen by the client; each names one connection for ever.
@@ -63,33 +64,6 @@ pub struct Books<'a> {
     pub counters: &'a mut Counters,
 }
 
-#[derive(Debug)]
-struct Timed {
-    at: Millis,
-    number: u64,
-    transit: Transit,
-}
-
-impl PartialEq for Timed {
-    fn eq(&self, other: &Timed) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Timed {}
-
-impl PartialOrd for Timed {
-    fn partial_cmp(&self, other: &Timed) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Timed {
-    fn cmp(&self, other: &Timed) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
-
 pub struct Network {
     pub faults: NetworkFaults,
     random: Random,
@@ -98,8 +72,7 @@ pub struct Network {
     at_brokers: BTreeMap<RequestToken, ConnectionId>,
     /// Answers that a fault will spoil when the broker gives them.
     to_spoil: BTreeMap<RequestToken, kafka_types::ErrorCode>,
-    queue: BinaryHeap<Reverse<Timed>>,
-    queued: u64,
+    schedule: Schedule,
 }
 
 impl Network {
@@ -110,18 +83,12 @@ impl Network {
             connections: BTreeMap::new(),
             at_brokers: BTreeMap::new(),
             to_spoil: BTreeMap::new(),
-            queue: BinaryHeap::new(),
-            queued: 0,
+            schedule: Schedule::default(),
         }
     }
 
     pub fn next_at(&self) -> Option<Millis> {
-        self.queue.peek().map(|Reverse(timed)| timed.at)
-    }
-
-    fn schedule(&mut self, at: Millis, transit: Transit) {
-        self.queued += 1;
-        self.queue.push(Reverse(Timed { at, number: self.queued, transit }));
+        self.schedule.next_at()
     }
 
     fn delay(&mut self, strikes: bool, books: &mut Books) -> Millis {
@@ -155,7 +122,7 @@ impl Network {
         if connection.is_closed {
             // Its end is on its way to the client already.
             connection.outstanding.insert(header.token);
-            self.schedule(now, Transit::Broken(id));
+            self.schedule.at(now, Transit::Broken(id));
             return;
         }
         connection.outstanding.insert(header.token);
@@ -170,7 +137,7 @@ impl Network {
         let tells = is_lost && !is_silent;
         if !connection.loses_requests {
             connection.under_way += 1;
-            self.schedule(at, Transit::Arrives(id, header, Box::new(request)));
+            self.schedule.at(at, Transit::Arrives(id, header, Box::new(request)));
         }
         if breaks {
             books.counters.fault(Fault::Disconnected);
@@ -179,7 +146,7 @@ impl Network {
         }
         if breaks || tells {
             let learns_after = self.random.between(0, 1_000);
-            self.schedule(now + learns_after, Transit::Broken(id));
+            self.schedule.at(now + learns_after, Transit::Broken(id));
         }
     }
 
@@ -229,8 +196,7 @@ impl Network {
 
     /// The next thing that is due by `now`, if it concerns anybody.
     pub fn deliver(&mut self, now: Millis, books: &mut Books) -> Option<Delivery> {
-        while self.queue.peek().is_some_and(|Reverse(timed)| timed.at <= now) {
-            let Reverse(Timed { transit, .. }) = self.queue.pop()?;
+        while let Some(transit) = self.schedule.pop(now) {
             let delivery = match transit {
                 Transit::Arrives(id, header, request) => self.arrives(now, id, header, *request, books),
                 Transit::Answered(id, token, response) => self.answered(now, id, token, response, books),
@@ -260,7 +226,7 @@ impl Network {
         let connection = self.connections.get_mut(&id)?;
         if now < connection.held_until {
             let at = connection.held_until;
-            self.schedule(at, Transit::Arrives(id, header, Box::new(request)));
+            self.schedule.at(at, Transit::Arrives(id, header, Box::new(request)));
             return None;
         }
         connection.under_way -= 1;
@@ -329,7 +295,7 @@ impl Network {
                 connection.arrivals_left = Some(0);
                 connection.loses_answers = true;
                 let at = now + self.random.between(0, self.faults.delay_max_ms);
-                self.schedule(at, Transit::Broken(id));
+                self.schedule.at(at, Transit::Broken(id));
                 return None;
             }
         };
@@ -348,19 +314,19 @@ impl Network {
             connection.loses_answers = true;
             if !is_silent {
                 let at = now + self.random.between(0, 1_000);
-                self.schedule(at, Transit::Broken(id));
+                self.schedule.at(at, Transit::Broken(id));
             }
         } else if !connection.loses_answers && !connection.is_closed {
             connection.last_answer = connection.last_answer.max(now + delay);
             let at = connection.last_answer;
-            self.schedule(at, Transit::Answered(id, token, response));
+            self.schedule.at(at, Transit::Answered(id, token, response));
         }
         if 0 < throttle_time_ms {
             books.counters.fault(Fault::Throttled);
             if let Some(connection) = self.connections.get_mut(&id) {
                 connection.at_broker.is_muted = true;
             }
-            self.schedule(now + throttle_time_ms, Transit::Unmuted(id));
+            self.schedule.at(now + throttle_time_ms, Transit::Unmuted(id));
         }
         self.take_up(now, id, books)
     }
@@ -393,7 +359,7 @@ impl Network {
             return None;
         };
         if !connection.outstanding.is_empty() {
-            self.schedule(now, Transit::Broken(id));
+            self.schedule.at(now, Transit::Broken(id));
         }
         self.forget_if_over(id);
         books.trace.note(now, "no answer", &sender, &token);
@@ -405,7 +371,7 @@ impl Network {
         let of_it = |it: &Connection| it.side == side && it.broker == broker && !it.is_closed;
         let ids: Vec<_> = self.connections.iter().filter(|(_, it)| of_it(it)).map(|(id, _)| *id).collect();
         for id in ids {
-            self.schedule(now, Transit::Broken(id));
+            self.schedule.at(now, Transit::Broken(id));
         }
     }
 }

@@ -1,5 +1,6 @@
 use crate::bench::Bench;
 use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TopicPartition};
+use verbatim_core::ledger::LastRecord;
 use verbatim_core::command::{LaneCommand, Position};
 use verbatim_core::event::{LaneEvent, SourceStop};
 
@@ -16,7 +17,7 @@ fn assign(bench: &mut Bench, offset: i64, epoch: Option<i32>, stop_before: Optio
     let position = Position {
         partition: place(),
         offset: SourceOffset(offset),
-        epoch: epoch.map(LeaderEpoch),
+        last: epoch.map(|epoch| LastRecord { next: SourceOffset(offset), epoch: LeaderEpoch(epoch) }),
         stop_before: stop_before.map(SourceOffset),
     };
     bench.lane(LaneCommand::Assign { positions: vec![position] });
@@ -57,7 +58,7 @@ fn nothing_comes_without_credit() {
     let mut bench = Bench::new();
     bench.source_records(&["a"]);
     open(&mut bench);
-    let position = Position { partition: place(), offset: SourceOffset(0), epoch: None, stop_before: None };
+    let position = Position { partition: place(), offset: SourceOffset(0), last: None, stop_before: None };
     bench.lane(LaneCommand::Assign { positions: vec![position] });
     assert_eq!(bench.event_within(5_000), None);
     bench.lane(LaneCommand::Credit { bytes: 1 });
@@ -83,7 +84,7 @@ fn a_rewind_drops_what_was_read_and_all_credit() {
     open(&mut bench);
     assign(&mut bench, 0, None, None);
     assert!(matches!(bench.lane_event(), LaneEvent::Fetched(_)));
-    let position = Position { partition: place(), offset: SourceOffset(1), epoch: None, stop_before: None };
+    let position = Position { partition: place(), offset: SourceOffset(1), last: None, stop_before: None };
     bench.lane(LaneCommand::Rewind { positions: vec![position] });
     assert_eq!(bench.event_within(2_000), None, "there is no credit");
     bench.lane(LaneCommand::Credit { bytes: 1 << 20 });

@@ -136,6 +136,18 @@ impl Oracle {
         }
     }
 
+    /// The coordinator forgets a lane's transactional id, as after a week without use.
+    pub fn transactional_id_expired(&mut self, lane: i32) {
+        if let Some(owner) = self.standing.owners.get_mut(&lane) {
+            owner.is_forgotten = true;
+        }
+    }
+
+    /// Whether a source topic was deleted at some time: what was read of it may stay unsettled.
+    pub fn source_topics_were_deleted(&self) -> bool {
+        self.source.has_deleted()
+    }
+
     pub fn topic_denied(&mut self, topic: TopicName) {
         self.denied.push(topic);
     }
@@ -194,6 +206,7 @@ impl Oracle {
                         incarnation: claim.incarnation.clone(),
                         producer: noted.producer,
                         at: settlement.at,
+                        is_forgotten: false,
                     };
                     self.standing.owners.insert(noted.lane, owner);
                 }
@@ -201,6 +214,11 @@ impl Oracle {
                     self.standing.topics.insert(topic.clone(), record.clone());
                 }
                 Ok(LedgerRecord::FlowStart | LedgerRecord::Entry(..)) | Err(_) => {}
+            }
+            if let Some(owner) = self.standing.owners.get_mut(&noted.lane).filter(|it| it.is_forgotten)
+                && owner.producer.0 < noted.producer.0
+            {
+                (owner.producer, owner.is_forgotten) = (noted.producer, false);
             }
         }
         advances.iter().for_each(|advance| self.standing.take_in(advance));

@@ -31,6 +31,9 @@ pub struct Owner {
     pub incarnation: String,
     pub producer: Writer,
     pub at: Millis,
+    /// The coordinator has forgotten the lane's transactional id since. Whoever held it last may recover under a
+    /// producer id of its own; had anybody else taken the lane in between, the coordinator would refuse.
+    pub is_forgotten: bool,
 }
 
 /// What one settlement does to one source partition.

@@ -57,6 +57,10 @@ impl Shadow {
         self.ids.get(topic)?.last().copied()
     }
 
+    pub fn has_deleted(&self) -> bool {
+        !self.deleted.is_empty()
+    }
+
     /// All ids that a name has had, the first one first.
     pub fn ids(&self, topic: &TopicName) -> Vec<TopicId> {
         self.ids.get(topic).cloned().unwrap_or_default()

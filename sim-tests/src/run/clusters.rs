@@ -77,10 +77,15 @@ impl Administrator {
             Action::CommitForeignOffsets => self.commit_foreign_offsets(),
             Action::ExpireTransactionalId { lane } => {
                 let id = TransactionalId::from(format!("verbatim-{FLOW}-{lane}"));
+                let mut has_expired = false;
                 self.on(Named::Target, |it, _| {
-                    it.expire_transactional_id(&id);
+                    has_expired = it.expire_transactional_id(&id);
                     Vec::new()
                 });
+                if has_expired {
+                    let lane = i32::try_from(*lane).unwrap_or(0);
+                    self.oracle.borrow_mut().transactional_id_expired(lane);
+                }
             }
             Action::ExpireProducers { cluster } => self.expire_producers(*cluster),
             Action::DelayMarkers { cluster, topic, partition, milliseconds } => {

@@ -186,7 +186,7 @@ impl Scene<'_> {
         let never_halted = told.into_iter().filter(|it| !oracle.was_halted(it) && !is_gone(it)).collect();
         Circumstances {
             was_told_to_stop: self.told_to_stop.contains(&slot),
-            had_all_settled: self.is_all_settled,
+            had_all_settled: self.is_all_settled && !oracle.source_topics_were_deleted(),
             may_be_unreachable: self.may_be_unreachable(),
             is_bounded: self.plan.flow.is_bounded,
             short_of,

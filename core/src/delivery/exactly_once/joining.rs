@@ -1,6 +1,6 @@
 //! How a partition joins its lane: nothing is copied before both topics are proved to be the right ones.
 
-use super::{Lane, Retry, Share, Stage, Transaction};
+use super::{Lane, Retry, Share, Stage, Transaction, Verdict};
 use crate::backoff::SOON;
 use crate::command::{LaneCommand, Position, PrepareFrom};
 use crate::event::{SourceStop, TargetState};
@@ -63,10 +63,8 @@ impl Lane {
             match self.readiness(ctx, know, &partition) {
                 Readiness::Wait => self.join_soon(ctx),
                 Readiness::Ready(target, from) => match self.stopped.get(&partition).cloned() {
-                    Some(stop) => match stop.and_then(|stop| halt_of(ctx, &partition, stop)) {
-                        Some((reason, offset, detail)) => self.halt(ctx, &partition, reason, offset, detail),
-                        None => again = true,
-                    },
+                    Some(Some(verdict)) => self.halt_for(ctx, &partition, verdict),
+                    Some(None) => again = true,
                     None => {
                         self.shares.insert(partition, Share::Preparing);
                         targets.insert(target, from);
@@ -124,7 +122,7 @@ impl Lane {
     pub(super) fn prepared(
         &mut self,
         ctx: &mut Context<'_, impl Faults>,
-        know: &Knowledge,
+        know: &mut Knowledge,
         states: BTreeMap<TargetPartition, Result<TargetState, Failure>>,
     ) {
         let preparing: Vec<SourcePartition> = self
@@ -141,7 +139,11 @@ impl Lane {
                 None => {}
                 Some(Ok(state)) => match check_target(&base, state) {
                     Ok(()) => positions.push(self.start_reading(ctx, &partition, &base)),
-                    Err((reason, detail)) => self.halt(ctx, &partition, reason, None, detail),
+                    // A target topic that was made anew looks just so.
+                    Err((reason, detail)) => {
+                        self.suspect(ctx, know, &partition, Side::Target, target.topic);
+                        self.stopped.insert(partition, Some(Verdict { reason, offset: None, detail }));
+                    }
                 },
                 Some(Err(Failure::Fatal(Trouble::NotAuthorized { resource, operation }))) => {
                     let detail = format!("the target cluster refuses {operation} on {resource}");
@@ -176,8 +178,8 @@ impl Lane {
         let stop_before = self.poison.get(partition).and_then(|halt| halt.offset);
         let is_unchecked =
             ctx.plants(Mutant::PositionsWithoutEpoch) || ctx.plants(Mutant::TruncationIsIgnored);
-        let epoch = base.epoch.filter(|_| !is_unchecked);
-        Position { partition: partition.clone(), offset: base.next, epoch, stop_before }
+        let last = base.last.filter(|_| !is_unchecked);
+        Position { partition: partition.clone(), offset: base.next, last, stop_before }
     }
 
     /// For tests: a planted bug reads on from a place of its own choice.
@@ -189,7 +191,7 @@ impl Lane {
         from: SourceOffset,
     ) {
         let Some(base) = self.base(know, partition) else { return };
-        let position = self.start_reading(ctx, partition, &Entry { next: from, epoch: None, ..base });
+        let position = self.start_reading(ctx, partition, &Entry { next: from, last: None, ..base });
         ctx.out.lane(self.id, self.attempt, LaneCommand::Assign { positions: vec![position] });
     }
 
@@ -232,11 +234,13 @@ impl Lane {
             // A topic that was made anew looks just so: the stop is judged once the topic is known to be the same.
             SourceStop::OutOfRange { .. } | SourceStop::Truncated { .. } | SourceStop::Gone => {
                 self.suspect(ctx, know, partition, Side::Source, partition.topic.clone());
-                self.stopped.insert(partition.clone(), Some(stop));
+                let verdict = verdict_on(partition, stop);
+                let verdict = verdict.filter(|it| !ignores(ctx, it));
+                self.stopped.insert(partition.clone(), verdict);
             }
             SourceStop::Unsendable { .. } | SourceStop::Unreadable { .. } | SourceStop::NotAuthorized => {
-                if let Some((reason, offset, detail)) = halt_of(ctx, partition, stop) {
-                    self.halt(ctx, partition, reason, offset, detail);
+                if let Some(verdict) = verdict_on(partition, stop) {
+                    self.halt_for(ctx, partition, verdict);
                 }
             }
         }
@@ -397,18 +401,14 @@ fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, St
     Ok(())
 }
 
-/// What a source that gives no more means for the partition. Absent for a topic that may only look gone.
-fn halt_of(
-    ctx: &Context<'_, impl Faults>,
-    partition: &SourcePartition,
-    stop: SourceStop,
-) -> Option<(HaltReason, Option<SourceOffset>, String)> {
-    Some(match stop {
-        SourceStop::Truncated { .. } | SourceStop::OutOfRange { .. }
-            if ctx.plants(Mutant::TruncationIsIgnored) =>
-        {
-            return None;
-        }
+/// For tests: whether a planted bug waits for a log that was cut back to grow again.
+fn ignores(ctx: &Context<'_, impl Faults>, verdict: &Verdict) -> bool {
+    ctx.plants(Mutant::TruncationIsIgnored) && verdict.reason == HaltReason::Truncated
+}
+
+/// What a source that gives no more means for the partition. Absent where only reading on can tell.
+fn verdict_on(partition: &SourcePartition, stop: SourceStop) -> Option<Verdict> {
+    let (reason, offset, detail) = match stop {
         SourceStop::OutOfRange { position, log_start: Some(start), .. } if position < start => {
             let lost = format!("the source deleted offsets {position} to {} uncopied", start.0 - 1);
             (HaltReason::Gap, Some(position), lost)
@@ -417,7 +417,7 @@ fn halt_of(
             let cut = format!("the source log ends at {end}, below the position {position}");
             (HaltReason::Truncated, Some(position), cut)
         }
-        // Out of a range that nobody could tell, or that has the position in it by now: read on, and see.
+        // Out of a range that nobody could tell, or that has the position in it by now.
         SourceStop::OutOfRange { .. } => return None,
         SourceStop::Truncated { position, diverges_at } => {
             let place = diverges_at.map_or(String::new(), |offset| format!(" from offset {offset} on"));
@@ -431,7 +431,8 @@ fn halt_of(
             (HaltReason::NotAuthorized, None, detail)
         }
         SourceStop::Gone => return None,
-    })
+    };
+    Some(Verdict { reason, offset, detail })
 }
 
 impl Lane {
@@ -454,6 +455,15 @@ impl Lane {
         }
         self.halts.insert(partition.clone(), Some(halt.clone()));
         self.shares.insert(partition.clone(), Share::Halted(halt));
+    }
+
+    fn halt_for(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        partition: &SourcePartition,
+        verdict: Verdict,
+    ) {
+        self.halt(ctx, partition, verdict.reason, verdict.offset, verdict.detail);
     }
 
     /// Reads no more of a partition, and drops what of it was not produced.

@@ -30,7 +30,7 @@ use crate::event::{Ask, LaneEvent, SourceStop};
 use crate::failure::Side;
 use crate::fault::{Faults, Mutant};
 use crate::lane::{Attempt, LaneId};
-use crate::ledger::{Halt, LaneLedger, Record};
+use crate::ledger::{Halt, HaltReason, LaneLedger, Record};
 use crate::mirror::{Context, Knowledge};
 use crate::source::Intake;
 use crate::time::Instant;
@@ -66,10 +66,10 @@ pub struct Lane {
     join_at: Option<Instant>,
     /// Topics that seem to be gone or others, and since when an answer to the contrary counts.
     suspects: BTreeMap<(Side, TopicName), Ask>,
-    /// Partitions whose reading stopped under this attempt, with what the source said where it is yet to be judged.
+    /// Partitions whose reading stopped under this attempt, with what that means if the topic is still the same.
     /// They are read again under a later attempt only: what is still on its way could not be told from what will
     /// be read anew.
-    stopped: BTreeMap<SourcePartition, Option<SourceStop>>,
+    stopped: BTreeMap<SourcePartition, Option<Verdict>>,
     run: Run,
     size: RunSize,
     backlog: VecDeque<Arrival>,
@@ -132,6 +132,15 @@ enum Arrival {
     Batch(Batch),
     Caught(SourcePartition, SourceOffset),
     Stopped(SourcePartition, SourceStop),
+}
+
+/// What a partition halts for, once it is certain that it was said of the right topic.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Verdict {
+    reason: HaltReason,
+    /// The record it stands before, where one is to blame.
+    offset: Option<SourceOffset>,
+    detail: String,
 }
 
 /// Counts for whoever watches.

@@ -1,9 +1,9 @@
 use crate::batch::{Acknowledged, Batch, BatchId, TargetRun};
 use crate::config::Limits;
 use crate::digest::Digest;
-use crate::ledger::RunOffsets;
+use crate::ledger::{LastRecord, RunOffsets};
 use crate::time::{Instant, Timestamp};
-use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition};
+use kafka_types::{SourceOffset, SourcePartition};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RunPart {
     pub next: SourceOffset,
-    pub epoch: Option<LeaderEpoch>,
+    pub last: Option<LastRecord>,
     pub bytes: u64,
     pub digest: Digest,
     pub timestamp: Option<Timestamp>,
@@ -88,7 +88,8 @@ impl Run {
         self.bytes += batch.bytes;
         let part = self.part(&batch.partition, batch.first);
         part.next = batch.next;
-        part.epoch = batch.epoch.or(part.epoch);
+        let last = batch.epoch.map(|epoch| LastRecord { next: batch.next, epoch });
+        part.last = last.or(part.last);
         part.bytes += batch.bytes;
         part.digest = part.digest.join(batch.digest);
         part.timestamp = Some(batch.timestamp);
@@ -134,7 +135,7 @@ impl Run {
     fn part(&mut self, partition: &SourcePartition, next: SourceOffset) -> &mut RunPart {
         self.parts.entry(partition.clone()).or_insert(RunPart {
             next,
-            epoch: None,
+            last: None,
             bytes: 0,
             digest: Digest::EMPTY,
             timestamp: None,

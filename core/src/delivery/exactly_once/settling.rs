@@ -238,7 +238,7 @@ fn advance(base: Entry, part: &RunPart) -> Entry {
     };
     Entry {
         next: part.next,
-        epoch: part.epoch.or(base.epoch),
+        last: part.last.or(base.last),
         run: offsets,
         target_end,
         records: base.records + part.digest.records,

@@ -2,6 +2,7 @@
 
 use super::super::error::{Code, LibraryError};
 use kafka_types::{ErrorCode, TopicName};
+use std::collections::BTreeSet;
 use verbatim_core::failure::{Failure, Refusal, Trouble};
 
 /// A call that concerns the producer or its transaction as a whole.
@@ -101,6 +102,28 @@ pub(super) fn of_record(
         Meaning::TooLarge => Refusal::TooLarge(text),
         Meaning::Invalid => Refusal::Invalid(text),
         Meaning::Refused | Meaning::Passing => Refusal::Collateral(Failure::Abort(text)),
+    }
+}
+
+/// Whether an error only tells that something else has gone wrong before.
+pub(super) fn is_echo(error: &LibraryError) -> bool {
+    matches!(error.code, Code::PurgedFromQueue | Code::PurgedInFlight | Code::State)
+}
+
+/// Why a transaction with records for `topics` can only be aborted. The coordinator refuses a topic without saying
+/// which: with one there is no doubt, and with several the lane is taken again.
+pub(super) fn of_transaction(cause: &LibraryError, topics: &BTreeSet<TopicName>, id: &str) -> Failure {
+    let only = if topics.len() == 1 { topics.first() } else { None };
+    match (meaning(cause, only, "Write", id), only) {
+        (Meaning::Denied(Trouble::NotAuthorized { resource, .. }), None) if resource == "Topic" => {
+            Failure::Unknown(cause.to_string())
+        }
+        (Meaning::Denied(trouble), _) => Failure::Fatal(trouble),
+        (Meaning::Fenced, _) => Failure::Fenced(cause.to_string()),
+        (Meaning::Epoch | Meaning::Diverged, _) => Failure::Unknown(cause.to_string()),
+        (Meaning::TooLarge | Meaning::Invalid | Meaning::Refused | Meaning::Passing, _) => {
+            Failure::Abort(cause.to_string())
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod failure;
 mod flight;
+mod know;
 mod ledger_reader;
 mod outbox;
 mod prepare;
@@ -11,10 +12,12 @@ mod run;
 mod settle;
 mod source;
 mod store;
+mod transaction;
 
 use super::io::Io;
 use super::library::Place;
 use super::marks::Mark;
+use kafka_model::Millis;
 use kafka_types::TopicName;
 use ledger_reader::{LedgerReader, ReadUntil};
 use outbox::{Outbox, OutboxCommand};
@@ -84,6 +87,9 @@ pub(super) struct Lane {
     /// What producer and source say, each in its order.
     producer_out: LaneOut,
     source_out: LaneOut,
+    /// A command was given since it was last looked at.
+    is_dirty: bool,
+    wake: Option<Millis>,
 }
 
 impl Lane {
@@ -91,10 +97,25 @@ impl Lane {
         // No two batches of a process share an id.
         let batches = u64::from(place.lane.0) << 40;
         let (producer_out, source_out) = (LaneOut::default(), LaneOut { batches, ..LaneOut::default() });
-        Lane { place, taking: None, claims: Vec::new(), producer_out, source_out }
+        Lane { place, taking: None, claims: Vec::new(), producer_out, source_out, is_dirty: true, wake: None }
+    }
+
+    /// Whether there is something to do although nothing has arrived.
+    pub(super) fn must_look_at(&self, now: Millis) -> bool {
+        self.is_dirty || self.wake.is_some_and(|at| at <= now)
+    }
+
+    pub(super) fn looked_at(&mut self, wake: Option<Millis>) {
+        self.is_dirty = false;
+        self.wake = wake;
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Millis> {
+        self.wake
     }
 
     pub(super) fn submit(&mut self, io: &mut Io, attempt: Attempt, command: LaneCommand) {
+        self.is_dirty = true;
         match command {
             LaneCommand::Open => {
                 let held = self.taking.as_mut().map(|taking| std::mem::take(&mut taking.store));

@@ -2,8 +2,10 @@
 
 use super::failure::{self, Call};
 use super::flight::Flight;
+use super::know::Known;
 use super::settle::Settling;
 use super::store::Held;
+use super::transaction::Transaction;
 use super::{LaneOut, LanePlace};
 use crate::client::error::LibraryError;
 use crate::client::fetcher::ReadRecord;
@@ -43,14 +45,6 @@ pub(super) const TRANSACTION_TIMEOUT_MS: Millis = 60_000;
 /// How long committing or aborting may take.
 pub(super) const END_MAX_MS: Millis = 15_000;
 const INIT_MAX_MS: Millis = 30_000;
-/// How long a new partition may take to show in the producer's metadata.
-const KNOWN_MAX_MS: Millis = 5_000;
-
-pub(super) struct Transaction {
-    pub(super) end_txn_sent_before: u64,
-    pub(super) accepted_any: bool,
-    pub(super) has_gap: bool,
-}
 
 /// What the thread is at.
 pub(super) enum Work {
@@ -92,13 +86,6 @@ pub(super) struct Outbox {
     pub(super) flights: BTreeMap<BatchId, Flight>,
     pub(super) ledger: Option<Flight>,
     pub(super) transaction: Option<Transaction>,
-}
-
-/// Partitions that the producer knows now, for `Prepare` to look at; those it does not know have their failure.
-pub(super) struct Known {
-    pub(super) attempt: Attempt,
-    pub(super) targets: BTreeMap<TargetPartition, PrepareFrom>,
-    pub(super) unknown: BTreeMap<TargetPartition, Failure>,
 }
 
 impl Outbox {
@@ -208,61 +195,15 @@ impl Outbox {
             }
             OutboxCommand::Settle(records) => self.settle(io, out, attempt, records),
             OutboxCommand::Abort => self.abort(io, out, attempt),
-            OutboxCommand::Prepare(targets) => {
-                let topics = targets.keys().map(|place| &place.topic);
-                let mut seen = BTreeMap::new();
-                for topic in topics {
-                    let metadata = &mut self.producer.library.metadata;
-                    seen.insert(topic.clone(), metadata.answers(topic));
-                    metadata.doubt(topic);
-                }
-                self.work = Work::Knowing { attempt, targets, seen, until: io.now + KNOWN_MAX_MS };
-            }
+            OutboxCommand::Prepare(targets) => self.prepare(io, attempt, targets),
         }
-    }
-
-    /// The producer's own metadata must show the partitions (H10), by an answer given after it was asked.
-    fn knowing(
-        &mut self,
-        io: &mut Io,
-        attempt: Attempt,
-        targets: BTreeMap<TargetPartition, PrepareFrom>,
-        seen: BTreeMap<TopicName, u64>,
-        until: Millis,
-    ) -> Option<Known> {
-        let metadata = &mut self.producer.library.metadata;
-        let is_over = io.is_due(until);
-        let (mut unknown, mut waits) = (BTreeMap::new(), false);
-        for place in targets.keys() {
-            let shown = metadata.partitions(&place.topic);
-            let is_answered =
-                seen.get(&place.topic).is_some_and(|before| *before < metadata.answers(&place.topic));
-            if let Some((kafka_types::ErrorCode::TopicAuthorizationFailed, _)) = metadata.error(&place.topic)
-            {
-                let trouble = verbatim_core::failure::Trouble::NotAuthorized {
-                    resource: format!("Topic {}", place.topic),
-                    operation: "Write".into(),
-                };
-                unknown.insert(place.clone(), Failure::Fatal(trouble));
-            } else if !is_answered || shown <= place.partition.index() {
-                waits = true;
-                metadata.doubt(&place.topic);
-                let text = format!("only {shown} partitions of {} are known", place.topic);
-                unknown.insert(place.clone(), Failure::Retry(text));
-            }
-        }
-        if waits && !is_over {
-            self.work = Work::Knowing { attempt, targets, seen, until };
-            return None;
-        }
-        Some(Known { attempt, targets, unknown })
     }
 
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         if self.transaction.is_none() {
             let (end_txn_sent_before, _) = self.producer.end_txns();
             self.producer.begin().map_err(|error| self.failure(Call::Begin, &error))?;
-            self.transaction = Some(Transaction { end_txn_sent_before, accepted_any: false, has_gap: false });
+            self.transaction = Some(Transaction::begun(end_txn_sent_before));
         }
         Ok(())
     }
@@ -271,7 +212,12 @@ impl Outbox {
         failure::of_call(call, error, self.producer.fatal_error(), &self.place.transactional_id)
     }
 
+    /// Why the producer would not even queue a record.
     pub(super) fn refusal(&self, error: &LibraryError, target: &TopicName) -> Refusal {
+        if self.producer.fatal_error().is_none() && failure::is_echo(error) {
+            let unknown = || Failure::Unknown(error.to_string());
+            return Refusal::Collateral(self.doomed().unwrap_or_else(unknown));
+        }
         failure::of_record(error, self.producer.fatal_error(), target, &self.place.transactional_id)
     }
 
@@ -326,7 +272,7 @@ impl Outbox {
                     flight.accepted();
                 }
                 if let Some(transaction) = &mut self.transaction {
-                    transaction.accepted_any = true;
+                    transaction.accepted(&target.topic);
                 }
                 true
             }
@@ -368,11 +314,19 @@ impl Outbox {
         true
     }
 
+    /// Why the open transaction as a whole must be aborted, if the producer has decided that.
+    fn doomed(&self) -> Option<Failure> {
+        let transaction = self.transaction.as_ref()?;
+        let cause = self.producer.abort_cause()?;
+        Some(failure::of_transaction(cause, &transaction.topics, &self.place.transactional_id))
+    }
+
     /// Books the delivery reports.
     pub(super) fn count_deliveries(&mut self) {
         if !self.producer.has_deliveries() {
             return;
         }
+        let doomed = if self.producer.fatal_error().is_none() { self.doomed() } else { None };
         for Delivery { tag, outcome } in self.producer.take_deliveries() {
             if let (Err(error), Some(transaction)) = (&outcome, &mut self.transaction) {
                 transaction.has_gap |= failure::leaves_gap(error);
@@ -387,7 +341,10 @@ impl Outbox {
                 Ok(offset) => flight.acknowledged(offset),
                 Err(error) => {
                     let (fatal, id) = (self.producer.fatal_error(), &self.place.transactional_id);
-                    flight.refused(failure::of_record(&error, fatal, &flight.topic, id));
+                    flight.refused(match &doomed {
+                        Some(cause) if failure::is_echo(&error) => Refusal::Collateral(cause.clone()),
+                        _ => failure::of_record(&error, fatal, &flight.topic, id),
+                    });
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The second half of `Prepare`: what the target partitions hold, read by a consumer of its own.
 
 use super::LanePlace;
-use super::outbox::Known;
+use super::know::Known;
 use crate::client::fetcher::{Fetcher, Read, Start};
 use crate::client::io::Io;
 use crate::client::library::{Library, SOCKET_TIMEOUT_MS};

@@ -3,7 +3,8 @@
 use super::LaneOut;
 use super::failure::{self, Call};
 use super::flight::Flight;
-use super::outbox::{END_MAX_MS, LEDGER, Outbox, Transaction, Work};
+use super::outbox::{END_MAX_MS, LEDGER, Outbox, Work};
+use super::transaction::Transaction;
 use crate::client::io::Io;
 use crate::client::marks::Mark;
 use crate::moments::Moment;
@@ -73,7 +74,7 @@ impl Outbox {
                 }
             }
             if let Some(transaction) = &mut self.transaction {
-                transaction.accepted_any = true;
+                transaction.accepted(&topic);
             }
         }
         self.ledger = Some(flight);

@@ -10,12 +10,13 @@ use crate::client::offsets::Offsets;
 use kafka_model::Millis;
 use kafka_model::api::fetch::IsolationLevel;
 use kafka_model::api::list_offsets::OffsetSpec;
-use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TopicPartition};
+use kafka_types::{SourceOffset, SourcePartition, TopicPartition};
 use std::collections::{BTreeMap, VecDeque};
 use verbatim_core::Attempt;
 use verbatim_core::batch::BatchId;
 use verbatim_core::command::Position;
 use verbatim_core::event::{LaneEvent, SourceStop};
+use verbatim_core::ledger::LastRecord;
 
 pub(super) enum SourceCommand {
     Assign(Vec<Position>),
@@ -33,7 +34,7 @@ const ENDS_MAX_MS: Millis = 3_000;
 struct Reading {
     /// The next offset to hand out.
     next: SourceOffset,
-    epoch: Option<LeaderEpoch>,
+    last: Option<LastRecord>,
     stop_before: Option<SourceOffset>,
     run: Option<Run>,
 }
@@ -136,16 +137,18 @@ impl Source {
     }
 
     fn assign(&mut self, io: &mut Io, out: &mut LaneOut, positions: Vec<Position>) {
-        for Position { partition, offset, epoch, stop_before } in positions {
+        for Position { partition, offset, last, stop_before } in positions {
             self.unassign(std::slice::from_ref(&partition));
             if stop_before.is_some_and(|stop| stop <= offset) {
                 out.emit(self.attempt, LaneEvent::Caught(partition, offset));
                 continue;
             }
-            let checked = epoch.filter(|_| !io.mutants.start_without_epoch);
-            let start = Start { partition: topic_partition(&partition), offset: offset.0, epoch: checked };
-            self.fetcher.assign([start]);
-            self.partitions.insert(partition, Reading { next: offset, epoch, stop_before, run: None });
+            // From the last record on, whose epoch is known, over whatever markers lie between it and the position.
+            let checked = last.filter(|_| !io.mutants.start_without_epoch);
+            let from = checked.map_or(offset, |last| last.next.min(offset));
+            let epoch = checked.map(|last| last.epoch);
+            self.fetcher.assign([Start { partition: topic_partition(&partition), offset: from.0, epoch }]);
+            self.partitions.insert(partition, Reading { next: offset, last, stop_before, run: None });
         }
     }
 
@@ -216,6 +219,12 @@ impl Source {
     ) -> i64 {
         let Some(reading) = self.partitions.get_mut(place) else { return 0 };
         let offset = SourceOffset(record.offset);
+        if offset < reading.next && reading.last.is_some_and(|last| last.next <= offset) {
+            // There was none when the position was settled: what stood here was cut off and written anew.
+            let position = reading.next;
+            self.stop(out, store, place, SourceStop::Truncated { position, diverges_at: Some(offset) });
+            return 0;
+        }
         if offset < reading.next {
             return 0;
         }
@@ -230,7 +239,9 @@ impl Source {
                 return 0;
             }
         };
-        (reading.next, reading.epoch) = (offset.next(), record.epoch.or(reading.epoch));
+        reading.next = offset.next();
+        let last = record.epoch.map(|epoch| LastRecord { next: offset.next(), epoch });
+        reading.last = last.or(reading.last);
         match &mut reading.run {
             Some(run) if run.has_room_for(facts.bytes) => run.push(record, facts),
             _ => {
@@ -292,11 +303,13 @@ impl Source {
         let place = asked.place.clone();
         self.out_of_range = None;
         let Some(reading) = self.partitions.get(&place) else { return true };
-        let (position, epoch, stop_before) = (reading.next, reading.epoch, reading.stop_before);
+        let (position, last, stop_before) = (reading.next, reading.last, reading.stop_before);
         let is_within =
             log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
         if is_within {
-            self.assign(io, out, vec![Position { partition: place, offset: position, epoch, stop_before }]);
+            // What retention has taken cannot be checked any more.
+            let last = last.filter(|last| log_start.is_some_and(|start| start <= last.next));
+            self.assign(io, out, vec![Position { partition: place, offset: position, last, stop_before }]);
             self.fetcher.advance(io);
         } else {
             self.stop(out, store, &place, SourceStop::OutOfRange { position, log_start, log_end });

@@ -100,6 +100,11 @@ impl Producer {
         self.error.as_ref().filter(|error| error.is_fatal)
     }
 
+    /// Why the open transaction can only be aborted, if that is so.
+    pub(super) fn abort_cause(&self) -> Option<&LibraryError> {
+        self.error.as_ref().filter(|_| self.state == State::Failed)
+    }
+
     /// Requests to end a transaction, sent and answered, since the producer was made.
     pub(super) fn end_txns(&self) -> (u64, u64) {
         (self.end_txns_sent, self.end_txns_answered)

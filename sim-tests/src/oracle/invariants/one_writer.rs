@@ -36,7 +36,9 @@ pub fn check(case: &Case<'_>, broken: &mut Vec<Violation>) {
             tell(format!("lane {} was written to without a claim", noted.lane));
             continue;
         };
-        if !is_same_or_recovered(noted.producer, producer) {
+        let is_forgotten = owner.is_some_and(|owner| owner.is_forgotten);
+        let recovered_anew = is_forgotten && producer.0 < noted.producer.0;
+        if !recovered_anew && !is_same_or_recovered(noted.producer, producer) {
             let (by, at) = owner.map_or((String::new(), 0), |it| (it.incarnation.clone(), it.at));
             let (id, epoch) = noted.producer;
             tell(format!(
