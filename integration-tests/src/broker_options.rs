@@ -79,8 +79,8 @@ impl BrokerOptions {
         self
     }
 
-    /// Adds a SASL/PLAIN listener for these users and passwords, and an authorizer. Those who come without
-    /// SASL may do everything; the users may do only what an ACL allows.
+    /// Adds a SASL listener for these users and passwords (PLAIN), or whoever a token names (OAUTHBEARER), and an
+    /// authorizer. Those who come without SASL may do everything; the users may do only what an ACL allows.
     #[must_use]
     pub fn with_sasl(mut self, users: &[(&str, &str)]) -> BrokerOptions {
         let owned = |&(user, password): &(&str, &str)| (user.to_owned(), password.to_owned());
@@ -179,9 +179,15 @@ pub(crate) fn sasl_properties(users: &[(String, String)]) -> Vec<(String, String
     }
     login.push(';');
     owned(&[
-        ("sasl.enabled.mechanisms", "PLAIN"),
-        ("listener.name.sasl.sasl.enabled.mechanisms", "PLAIN"),
+        ("sasl.enabled.mechanisms", "PLAIN,OAUTHBEARER"),
+        ("listener.name.sasl.sasl.enabled.mechanisms", "PLAIN,OAUTHBEARER"),
         ("listener.name.sasl.plain.sasl.jaas.config", &login),
+        // Without a validator of its own the broker takes tokens that nobody signed: for tests, that is what it takes.
+        (
+            "listener.name.sasl.oauthbearer.sasl.jaas.config",
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \
+             unsecuredLoginStringClaim_sub=\"broker\";",
+        ),
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("super.users", "User:ANONYMOUS"),
     ])

@@ -65,9 +65,15 @@ impl MirrorConfig {
 
     /// Sets a key to a value in TOML's own notation: `set("delivery", "lanes", "4")`. Replaces an earlier value.
     #[must_use]
-    pub fn set(mut self, section: &str, key: &str, value: &str) -> MirrorConfig {
+    pub fn set(self, section: &str, key: &str, value: &str) -> MirrorConfig {
+        let mut changed = self.without(section, key);
+        changed.entries.push((section.to_owned(), key.to_owned(), value.to_owned()));
+        changed
+    }
+
+    #[must_use]
+    pub fn without(mut self, section: &str, key: &str) -> MirrorConfig {
         self.entries.retain(|entry| (entry.0.as_str(), entry.1.as_str()) != (section, key));
-        self.entries.push((section.to_owned(), key.to_owned(), value.to_owned()));
         self
     }
 

@@ -67,6 +67,20 @@ impl Guarded {
         finished
     }
 
+    /// For tests to which it does not matter who may do what.
+    fn allow_all(&self) {
+        const ALL: i8 = 2;
+        let ledger = format!("verbatim.{}.ledger.internal", self.name);
+        for broker in [&clusters().source, &clusters().target] {
+            let admin = Admin::connect(&broker.bootstrap()).unwrap();
+            let (group, lane) =
+                (format!("verbatim-{}", self.name), |lane| format!("verbatim-{}-{lane}", self.name));
+            for (kind, name) in [(2, &self.topic), (2, &ledger), (3, &group), (5, &lane(0)), (5, &lane(1))] {
+                admin.allow(USER, kind, name, ALL).unwrap();
+            }
+        }
+    }
+
     fn assert_nothing_written(&self) {
         let topics = Admin::connect(&clusters().target.bootstrap()).unwrap().topics().unwrap();
         let own: Vec<&String> =
@@ -192,20 +206,8 @@ fn scram_over_tls_copies() {
             .text(side, "security.protocol", "SASL_SSL")
             .text(side, "sasl.mechanism", "SCRAM-SHA-512")
             .text(side, "ssl.ca.location", &certificate.to_string_lossy());
-        // Who may do what is another test's matter.
-        let admin = Admin::connect(&broker.bootstrap()).unwrap();
-        for resource in [2, 3, 5] {
-            const ALL: i8 = 2;
-            admin.allow(USER, resource, &flow.name, ALL).unwrap();
-        }
-        for topic in [flow.topic.clone(), format!("verbatim.{}.ledger.internal", flow.name)] {
-            admin.allow(USER, 2, &topic, 2).unwrap();
-        }
-        admin.allow(USER, 3, &format!("verbatim-{}", flow.name), 2).unwrap();
-        for lane in 0..2 {
-            admin.allow(USER, 5, &format!("verbatim-{}-{lane}", flow.name), 2).unwrap();
-        }
     }
+    flow.allow_all();
     let finished = flow.finish();
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     flow.assert_equal();
@@ -219,6 +221,28 @@ fn scram_over_tls_copies() {
     let finished = flow.finish();
     assert_eq!(finished.code, 77, "{}", finished.stderr);
     assert!(finished.stderr.contains("certificate verify failed"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_bearers_token_is_enough() {
+    require_kafka!();
+    let mut flow = Guarded::new("bearer");
+    for side in ["source", "target"] {
+        flow.config = flow
+            .config
+            .without(side, "sasl.username")
+            .without(side, "sasl.password")
+            .text(side, "sasl.mechanism", "OAUTHBEARER")
+            .text(side, "enable.sasl.oauthbearer.unsecure.jwt", "true")
+            // Renewed several times while the flow runs.
+            .text(side, "sasl.oauthbearer.config", &format!("principal={USER} lifeSeconds=60"));
+    }
+    flow.allow_all();
+    let finished = flow.finish();
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    flow.assert_equal();
+    let verified = finish(&flow.config, &["verify"], PATIENCE).unwrap();
+    assert_eq!(verified.code, 0, "{}", verified.stderr);
 }
 
 /// Of an authority that signed no broker here.
