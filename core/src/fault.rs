@@ -63,6 +63,10 @@ pub enum Mutant {
     BuffersOutliveTheirAttempt,
     /// A lane that is given up settles the position of what it had buffered, and drops that.
     SettlesBuffersThatItDrops,
+    /// There are as many lanes as the ledger happens to have partitions.
+    LanesFromLedger,
+    /// Topics that appear later start where the flow was told to start, not at their beginning.
+    LaterTopicsStartLikeTheFlow,
     /// What belongs to an older attempt is believed.
     OlderAttemptsCount,
     /// A position that the source no longer has is replaced by the log's start.

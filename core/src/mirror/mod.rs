@@ -16,7 +16,7 @@ use crate::command::Command;
 use crate::config::Flow;
 use crate::event::{Event, Urgency};
 use crate::exit::Exit;
-use crate::fault::{Faults, Sound};
+use crate::fault::{Faults, Mutant, Sound};
 use crate::time::{Instant, Now};
 use running::Running;
 use starting::Starting;
@@ -76,6 +76,11 @@ impl<F: Faults> Mirror<F> {
                     }
                     event => {
                         if let Some(started) = starting.handle(&mut ctx, &event) {
+                            if ctx.plants(Mutant::LanesFromLedger) {
+                                let ledger = started.target.topics.get(&flow.name.ledger());
+                                let found = ledger.map_or(flow.lanes, |info| info.partitions);
+                                Arc::make_mut(&mut self.flow).lanes = found;
+                            }
                             let running = Running::start(&mut ctx, started);
                             self.phase = Phase::Running(Box::new(running));
                         } else {

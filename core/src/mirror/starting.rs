@@ -7,7 +7,7 @@ use crate::config::Flow;
 use crate::event::{Ask, Event, LedgerRecord, Listing, TopicConfig};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
-use crate::fault::Faults;
+use crate::fault::{Faults, Mutant};
 use crate::ledger::{Record, Terms, check_settings, decode, wanted_settings};
 use crate::mirror::Context;
 use crate::time::Instant;
@@ -230,7 +230,7 @@ impl Starting {
         let ledger = ctx.flow.name.ledger();
         match target.topics.get(&ledger) {
             None => self.go_on(Step::DescribeLedger),
-            Some(info) if info.partitions != ctx.flow.lanes => {
+            Some(info) if info.partitions != ctx.flow.lanes && !ctx.plants(Mutant::LanesFromLedger) => {
                 ctx.out.end(Exit::Configuration(format!(
                     "the ledger {ledger} has {} partitions, but delivery.lanes is {}: lanes are fixed when \
                      the ledger is created",

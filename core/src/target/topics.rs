@@ -17,7 +17,7 @@ use crate::delivery::exactly_once::Lane;
 use crate::event::{Ask, Event, Listing, TopicConfig};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
-use crate::fault::Faults;
+use crate::fault::{Faults, Mutant};
 use crate::ledger::{FlowStart, Record, TargetPin, TopicRecord};
 use crate::mirror::{Context, Knowledge};
 use crate::target::{config_for_copy, would_alter_records};
@@ -196,6 +196,7 @@ impl TargetTopics {
     ) {
         let at = match (flow, ctx.flow.start) {
             (true, Start::Latest) => Place::LastStable,
+            (false, Start::Latest) if ctx.plants(Mutant::LaterTopicsStartLikeTheFlow) => Place::LastStable,
             (true, Start::Time(time)) => Place::Time(time),
             (true, Start::Earliest) | (false, _) => Place::Earliest,
         };

@@ -60,6 +60,8 @@ pub struct ClientMutants {
     pub headers_are_dropped: bool,
     /// 29: records get the time at which they are sent.
     pub timestamps_are_renewed: bool,
+    /// 63: a lane may produce to partitions that its producer does not know yet.
+    pub prepares_unseen: bool,
     /// 57: ledger records are sent while others of the transaction are on their way.
     pub settles_in_flight: bool,
 }

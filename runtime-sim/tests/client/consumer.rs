@@ -1,8 +1,8 @@
 use crate::bench::Bench;
 use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TopicPartition};
-use verbatim_core::ledger::LastRecord;
 use verbatim_core::command::{LaneCommand, Position};
 use verbatim_core::event::{LaneEvent, SourceStop};
+use verbatim_core::ledger::LastRecord;
 
 fn place() -> SourcePartition {
     SourcePartition::new("t", 0)

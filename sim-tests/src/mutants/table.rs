@@ -99,7 +99,7 @@ mutants! {
         mirror.UnknownIsSettled;
     13 "refusals-not-counted" Caught,
         "a batch that the target or the client library refused does not count against its run",
-        mirror.RefusalsAreNotCounted;
+        mirror.RefusalsAreNotCounted & client.prepares_unseen;
     16 "produces-what-is-given-up" Caught,
         "a lane that is to be given up goes on to produce what it had buffered",
         mirror.ProducesWhatIsGivenUp;
@@ -206,18 +206,24 @@ mutants! {
     59 "unknown-is-aborted" Caught,
         "whatever is unknown is aborted by the same producer, which goes on from memory",
         mirror.UnknownIsAborted;
+    60 "lanes-from-ledger" Caught,
+        "there are as many lanes as the ledger happens to have partitions",
+        mirror.LanesFromLedger;
+    61 "later-topics-start-like-the-flow" Caught,
+        "topics that appear later start where the flow was told to start, not at their beginning",
+        mirror.LaterTopicsStartLikeTheFlow;
     62 "topics-proved-at-take-only" Caught,
         "topic ids are compared when a lane is taken, and never again",
         mirror.ProvesTopicsAtTakeOnly;
     63 "send-errors-not-counted" Caught,
         "a record that the library's queue did not take counts as acknowledged",
-        client.send_errors_are_not_counted;
+        client.send_errors_are_not_counted & client.prepares_unseen;
     64 "skips-oversized-batches" Caught,
         "a batch that the target does not take is left out as a whole",
         mirror.SkipsOversizedBatches;
     66 "older-attempts-count" Caught,
         "what belongs to an older attempt is believed",
-        mirror.OlderAttemptsCount;
+        mirror.OlderAttemptsCount & client.batches_outlive_their_attempt;
     67 "keeps-its-size" Caught,
         "a transaction that timed out is tried again with as many records",
         mirror.KeepsItsSize;

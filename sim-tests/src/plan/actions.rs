@@ -202,7 +202,8 @@ impl Draft<'_> {
                 let broker = self.broker();
                 let cluster = Cluster::Source;
                 let stalled = topic.clone();
-                let begin = (at - self.duration(500.0, 5_000.0)).max(0);
+                let out_of_sync = self.flow.replica_lag_ms + self.duration(100.0, 5_000.0);
+                let begin = (at - out_of_sync).max(0);
                 let stall = |is_stalled, topic| Action::StallReplica {
                     cluster,
                     topic,
@@ -212,6 +213,9 @@ impl Draft<'_> {
                 };
                 self.push(begin, stall(true, stalled.clone()));
                 self.push(at + 1, stall(false, stalled));
+                if self.random.chance(0.5) {
+                    self.strike_everybody(at - 1);
+                }
                 Action::UncleanElection { topic, partition }
             }
             FaultClass::Retention => {
@@ -236,6 +240,15 @@ impl Draft<'_> {
             _ => Action::RecreateTopic { cluster: Cluster::Source, topic, partitions },
         };
         self.push(at, action);
+    }
+
+    /// Nobody reads for a while, so that what was read may be gone, and other records in its place, when they do.
+    fn strike_everybody(&mut self, at: i64) {
+        for slot in (0..u32::from(self.flow.instances)).map(Slot) {
+            self.push(at, Action::Crash { slot });
+            let back = at + self.duration(1_000.0, 15_000.0);
+            self.push(back, Action::Start { slot });
+        }
     }
 
     fn number(&mut self, low: u8, high: u8) -> u8 {

@@ -58,7 +58,7 @@ impl Outbox {
                     operation: "Write".into(),
                 };
                 unknown.insert(place.clone(), Failure::Fatal(trouble));
-            } else if !is_answered || shown <= place.partition.index() {
+            } else if !io.mutants.prepares_unseen && (!is_answered || shown <= place.partition.index()) {
                 waits = true;
                 metadata.doubt(&place.topic);
                 let text = format!("only {shown} partitions of {} are known", place.topic);
