@@ -78,7 +78,8 @@ impl Oracle {
             if 0 < left {
                 return Some(format!("{place} stands at {position}: {left} records below {end} are left"));
             }
-            let progress = progress?;
+            // What an administrator deleted on the target was there before.
+            let progress = progress.filter(|it| target.topic_id(&it.target_topic) == Some(it.target_id))?;
             let tp = TopicPartition { topic: progress.target_topic.clone(), partition: place.partition };
             let shown = target.partition_view(&tp)?.last_stable_offset;
             let (_, settled) = *progress.reached.iter().find(|(position, _)| end <= position)?;

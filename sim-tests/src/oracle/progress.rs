@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 pub struct Progress {
     pub source_id: TopicId,
     pub target_topic: TopicName,
+    pub target_id: TopicId,
     /// Each position with the end of the mirror's records on the target then, where it is known.
     pub reached: Vec<(Offset, Offset)>,
     pub lane: i32,
@@ -76,6 +77,7 @@ impl Standing {
         let progress = Progress {
             source_id: entry.source_id,
             target_topic: entry.target_topic.clone(),
+            target_id: entry.target_id,
             reached,
             lane: advance.lane.unwrap_or(-1),
             start: entry.start,

@@ -352,6 +352,9 @@ impl Lane {
             return Identity::Is(expected);
         }
         let since = *self.suspects.entry(key).or_insert(ctx.out.asked());
+        // What was answered before the latest listing says nothing against it.
+        let contradicted = listed.is_some_and(|id| id != expected);
+        let since = if contradicted { since.max(know.discovery.listed_at(side)) } else { since };
         know.identity.since(side, topic, since)
     }
 }

@@ -221,8 +221,10 @@ impl Fetcher {
         let shows_aborted = io.mutants.aborted_records_are_read;
         let (records, next) = committed::committed(response, from, shows_aborted);
         fetching.next = next;
-        if let Some(last) = records.last() {
-            fetching.epoch = last.epoch.or(fetching.epoch);
+        // Of the last batch, be it markers or aborted: the epoch belongs to the position, not to a record.
+        let last = response.records.last().and_then(|batch| batch.leader_epoch);
+        fetching.epoch = last.or(fetching.epoch);
+        if !records.is_empty() {
             fetching.queued += records.len();
             self.queue.push_back((version, Read::Records(partition.clone(), records)));
         }
