@@ -84,7 +84,9 @@ impl Lane {
     /// Partitions that stopped can be read after all, which takes a new attempt.
     fn read_again(&mut self, ctx: &mut Context<'_, impl Faults>) {
         match self.stage {
-            Stage::Mirroring(Transaction::Collecting | Transaction::Flushing { .. }) => {
+            Stage::Mirroring(
+                Transaction::Collecting | Transaction::Flushing { .. } | Transaction::Proving { .. },
+            ) => {
                 self.abort(ctx, "partitions that had stopped are read again");
             }
             // Its outcome is near, and must not be put in doubt.

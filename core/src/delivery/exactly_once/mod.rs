@@ -1,7 +1,7 @@
 //! Exactly once: a lane copies its partitions in transactions that carry the records and their progress.
 //!
 //! ```text
-//! Opening -> Claiming -> Replaying -> Inspecting -> Mirroring(Collecting -> Flushing -> Settling -> ...)
+//! Opening -> Claiming -> Replaying -> Inspecting -> Mirroring(Collecting -> Flushing -> Proving -> Settling -> ...)
 //!    ^                                                  |  abort and rewind: Aborting -> Mirroring
 //!    +--- Pausing <--- unknown outcome, failure --------+
 //!                      fenced: ReadingClaims -> Pausing (own time-out) or Closing (another's claim)
@@ -113,8 +113,10 @@ enum Stage {
 enum Transaction {
     /// Records are produced as they come.
     Collecting,
-    /// Cut: nothing more joins this run. `since` is the question number at the cut.
-    Flushing { since: Ask },
+    /// Cut: nothing more joins this run, whose records are all read. `cut` is the question number then.
+    Flushing { cut: Ask },
+    /// All of the run is on the target too, since the question number `acknowledged`.
+    Proving { cut: Ask, acknowledged: Ask },
     /// The ledger records are under way, and EndTxn behind them.
     Settling { records: Vec<Record> },
 }
@@ -243,7 +245,9 @@ impl Lane {
             Stage::Replaying { deadline, .. } => Some(*deadline),
             Stage::Pausing { until, .. } => Some(*until),
             Stage::Mirroring(Transaction::Collecting) => self.run.cut_at(commit_interval),
-            Stage::Mirroring(Transaction::Flushing { .. } | Transaction::Settling { .. })
+            Stage::Mirroring(
+                Transaction::Flushing { .. } | Transaction::Proving { .. } | Transaction::Settling { .. },
+            )
             | Stage::Opening
             | Stage::Claiming
             | Stage::Inspecting

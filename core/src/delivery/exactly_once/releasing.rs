@@ -31,7 +31,9 @@ impl Lane {
         }
         let open = match &self.stage {
             Stage::Mirroring(Transaction::Collecting) => !self.run.is_empty() || !self.halts.is_empty(),
-            Stage::Mirroring(Transaction::Flushing { .. } | Transaction::Settling { .. }) => true,
+            Stage::Mirroring(
+                Transaction::Flushing { .. } | Transaction::Proving { .. } | Transaction::Settling { .. },
+            ) => true,
             // Its outcome decides nothing that the next owner does not decide anew.
             Stage::Aborting => false,
             Stage::Closing | Stage::Closed => return,

@@ -43,25 +43,34 @@ impl Lane {
 
     /// Nothing more joins this run. Topic ids asked for from now on prove what it was read from (H6).
     fn cut(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
-        let since = ctx.out.asked();
+        let cut = ctx.out.asked();
         // Until it is settled, whatever holds it up.
         self.unable_since.get_or_insert(ctx.now.instant);
-        self.stage = Stage::Mirroring(Transaction::Flushing { since });
+        self.stage = Stage::Mirroring(Transaction::Flushing { cut });
         let sources: BTreeSet<TopicName> = self.run.parts().keys().map(|part| part.topic.clone()).collect();
+        know.identity.want(ctx, Side::Source, sources);
+    }
+
+    /// All of it is on the target. Topic ids asked for from now on prove what it was written to: a record still
+    /// under way could land in a topic that was made anew behind an earlier answer.
+    fn prove(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge, cut: Ask) {
+        let acknowledged = ctx.out.asked();
+        self.stage = Stage::Mirroring(Transaction::Proving { cut, acknowledged });
         let targets = self.run.parts().keys().filter_map(|part| self.base(know, part));
         let mut targets: BTreeSet<TopicName> = targets.map(|base| base.target_topic).collect();
         targets.insert(ctx.flow.name.ledger());
-        know.identity.want(ctx, Side::Source, sources);
         know.identity.want(ctx, Side::Target, targets);
     }
 
     /// Commits the run once it is acknowledged and its topics are proved.
     pub(super) fn try_settle(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
-        let Stage::Mirroring(Transaction::Flushing { since }) = self.stage else { return };
-        if !self.run.is_acknowledged() && !ctx.plants(Mutant::SettlesUnacknowledged) {
-            return;
+        if let Stage::Mirroring(Transaction::Flushing { cut }) = self.stage
+            && (self.run.is_acknowledged() || ctx.plants(Mutant::SettlesUnacknowledged))
+        {
+            self.prove(ctx, know, cut);
         }
-        match self.proof(ctx, know, since) {
+        let Stage::Mirroring(Transaction::Proving { cut, acknowledged }) = self.stage else { return };
+        match self.proof(ctx, know, cut, acknowledged) {
             Proof::Pending => {}
             Proof::Given => {
                 let records = self.records_to_settle(ctx, know);
@@ -127,9 +136,9 @@ impl Lane {
         self.backlog.clear();
     }
 
-    fn proof(&self, ctx: &Context<'_, impl Faults>, know: &Knowledge, since: Ask) -> Proof {
+    fn proof(&self, ctx: &Context<'_, impl Faults>, know: &Knowledge, cut: Ask, acknowledged: Ask) -> Proof {
         let ledger = ctx.flow.name.ledger();
-        match know.identity.since(Side::Target, &ledger, since) {
+        match know.identity.since(Side::Target, &ledger, acknowledged) {
             Identity::Pending => return Proof::Pending,
             Identity::Is(id) if id == know.ledger_id => {}
             Identity::Is(_) | Identity::Deleted => return Proof::LedgerGone,
@@ -140,10 +149,10 @@ impl Lane {
         for partition in self.run.parts().keys() {
             let Some(base) = self.base(know, partition) else { return Proof::Pending };
             let checks = [
-                (Side::Source, &partition.topic, base.source_id),
-                (Side::Target, &base.target_topic, base.target_id),
+                (Side::Source, &partition.topic, base.source_id, cut),
+                (Side::Target, &base.target_topic, base.target_id, acknowledged),
             ];
-            for (side, topic, expected) in checks {
+            for (side, topic, expected, since) in checks {
                 match know.identity.since(side, topic, since) {
                     Identity::Pending => return Proof::Pending,
                     Identity::Is(id) if id == expected || ctx.plants(Mutant::ContinuesTopicsMadeAnew) => {}
