@@ -156,8 +156,8 @@ impl Lane {
         if let Some(Halt { reason, offset: Some(offset), detail, .. }) = poison
             && offset <= position
         {
-            self.poison.remove(partition);
             if let Some(after) = self.skips_to(ctx, partition, offset) {
+                self.poison.remove(partition);
                 return self.read_on(ctx, know, partition, after);
             }
             self.halt(ctx, partition, reason, Some(offset), detail);
