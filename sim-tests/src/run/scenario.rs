@@ -58,6 +58,7 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
             administrator.create_topic(Named::Target, &copy, topic.partitions, (config.0, &config.1));
         }
     }
+    administrator.throttle(Named::Target, plan.rare.target_throttle_ms);
     let mut scene = Scene {
         handle,
         plan,

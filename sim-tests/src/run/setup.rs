@@ -26,6 +26,7 @@ pub fn setup(plan: &Plan, trace: TraceMode) -> Setup {
         source: cluster("source", &plan.flow),
         target: ClusterConfig {
             timed_out_produce_gets_invalid_txn_state: plan.flow.is_old_target,
+            replication_delay_ms: plan.rare.target_replication_ms.unwrap_or(plan.flow.replication_delay_ms),
             ..cluster("target", &plan.flow)
         },
         brokers: BROKERS,

@@ -76,7 +76,8 @@ pub struct Lane {
     intake: Intake,
     /// Partitions in which a batch was refused: records below these offsets go one by one (H11).
     careful: BTreeMap<SourcePartition, SourceOffset>,
-    /// Records that were refused alone: their partitions are read up to them, then halt.
+    /// Records that were refused alone: their partitions are read up to them, then halt. Kept until the lane is given
+    /// up: each refusal has the lane taken anew, so two that were forgotten with it would take turns for ever.
     poison: BTreeMap<SourcePartition, Halt>,
     /// Halts that the ledger does not show yet; absent ones for partitions that it still shows as halted.
     halts: BTreeMap<SourcePartition, Option<Halt>>,

@@ -109,10 +109,6 @@ impl Lane {
                 if passed {
                     self.careful.remove(partition);
                 }
-                // Until then the record would be forgotten with the halt, and sent again, if the lane were taken anew.
-                if entry.halted.is_some() {
-                    self.poison.remove(partition);
-                }
                 if entry.halted.is_some() && matches!(self.shares.get(partition), Some(Share::Reading { .. }))
                 {
                     self.halts.insert(partition.clone(), None);

@@ -31,7 +31,9 @@ impl Outbox {
         for topic in topics {
             let metadata = &mut self.producer.library.metadata;
             seen.insert(topic.clone(), metadata.answers(topic));
-            metadata.doubt(topic);
+            if !io.mutants.prepares_unseen {
+                metadata.doubt(topic);
+            }
         }
         self.work = Work::Knowing { attempt, targets, seen, until: io.now + KNOWN_MAX_MS };
     }

@@ -350,10 +350,14 @@ impl Outbox {
         }
     }
 
-    /// Reports the batches whose last delivery report is in.
+    /// Reports the batches whose last delivery report is in. Of a refused one it may be long in coming: what went out
+    /// behind the refused request is out of order, and not sent again in a transaction that can only be aborted.
     fn land(&mut self, out: &mut LaneOut) {
         let is_alone = |batch: &BatchId| matches!(&self.work, Work::Alone { batch: at, .. } if at == batch);
-        let landed = self.flights.extract_if(.., |batch, flight| flight.has_landed() && !is_alone(batch));
+        let is_doomed = self.doomed().is_some();
+        let landed = self.flights.extract_if(.., |batch, flight| {
+            (flight.has_landed() || (is_doomed && flight.is_refused())) && !is_alone(batch)
+        });
         for (batch, flight) in landed {
             out.emit(flight.attempt, LaneEvent::Acked(batch, flight.outcome()));
         }
