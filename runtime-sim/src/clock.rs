@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// Starts it. Everybody else waits for alarms that it rings, so that madsim holds one timer and not hundreds.
 pub(crate) fn start(shared: &Shared) {
-    let shared = shared.clone();
+    let for_clock = shared.clone();
     let mut clock = Clock { began: Instant::now(), timers: BTreeMap::new() };
-    madsim::task::spawn_local(poll_fn(move |context| clock.poll(&shared, context)));
+    shared.spawn(poll_fn(move |context| clock.poll(&for_clock, context)));
 }
 
 struct Clock {

@@ -81,8 +81,7 @@ impl Handle {
 
     /// Runs a future of the scenario's beside it, such as a producer of the workload.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        // Detached: it ends with the run.
-        drop(madsim::task::spawn_local(future));
+        self.shared.spawn(future);
     }
 
     /// Starts a process in a slot. Whatever ran there is crashed first.

@@ -66,6 +66,7 @@ pub(crate) fn start(shared: &Shared, slot: Slot, flow: Flow, settings: InstanceS
             }
         });
     });
+    shared.node_began(node);
     shared.slots(|slots| {
         if let Some(process) = &mut slots.of(slot).process {
             process.node = Some(node);

@@ -7,6 +7,7 @@ use crate::simulation::{Record, Setup};
 use crate::slots::Slots;
 use crate::universe::Universe;
 use kafka_model::Millis;
+use madsim::task::{AbortHandle, NodeId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
@@ -21,6 +22,9 @@ struct Inner {
     slots: RefCell<Slots>,
     setup: RefCell<Setup>,
     clock: RefCell<Option<Waker>>,
+    /// Tasks of the run itself, and the nodes of its processes: all to be ended with it.
+    tasks: RefCell<Vec<AbortHandle>>,
+    nodes: RefCell<Vec<NodeId>>,
     /// When the clock wakes by itself.
     clock_wakes_at: Cell<Option<Millis>>,
 }
@@ -33,6 +37,8 @@ impl Shared {
             slots: RefCell::new(Slots::default()),
             setup: RefCell::new(setup),
             clock: RefCell::new(None),
+            tasks: RefCell::new(Vec::new()),
+            nodes: RefCell::new(Vec::new()),
             clock_wakes_at: Cell::new(None),
         }))
     }
@@ -111,6 +117,26 @@ impl Shared {
     pub(crate) fn lines_on_panic(&self) -> Vec<String> {
         let universe = self.0.universe.try_borrow();
         universe.map(|universe| universe.trace.clone().into_lines()).unwrap_or_default()
+    }
+
+    /// Runs a task of the run itself, which ends with it.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let handle = madsim::task::spawn_local(task);
+        self.0.tasks.borrow_mut().push(handle.abort_handle());
+    }
+
+    pub(crate) fn node_began(&self, node: NodeId) {
+        self.0.nodes.borrow_mut().push(node);
+    }
+
+    /// Ends all tasks, once the executor is next run. A task holds its own waker, and what is shared: without
+    /// this, a run that is over would stay in memory for ever.
+    pub(crate) fn end_tasks(&self, runtime: &madsim::runtime::Handle) {
+        self.0.tasks.take().iter().for_each(AbortHandle::abort);
+        self.0.nodes.take().into_iter().for_each(|node| runtime.kill(node));
+        // The watcher may hold anything, this run too.
+        let watcher = self.0.universe.try_borrow_mut().map(|mut universe| universe.take_watcher());
+        drop(watcher);
     }
 
     pub(crate) fn close(&self) -> Record {

@@ -106,12 +106,18 @@ fn run<T>(seed: u64, mut setup: Setup, scenario: impl AsyncFnOnce(Handle) -> T) 
             scenario(Handle::new(&shared)).await
         })
     });
-    match std::panic::catch_unwind(run) {
-        Ok(value) => (value, shared.close()),
-        Err(panic) => {
-            // What led there is what a failed run is looked at for.
-            shared.lines_on_panic().iter().for_each(|line| eprintln!("{line}"));
-            std::panic::resume_unwind(panic);
-        }
+    let ended = std::panic::catch_unwind(run);
+    if ended.is_err() {
+        // What led there is what a failed run is looked at for.
+        shared.lines_on_panic().iter().for_each(|line| eprintln!("{line}"));
+    }
+    let record = ended.is_ok().then(|| shared.close());
+    shared.end_tasks(runtime.handle());
+    // The executor drops them in its next round.
+    runtime.block_on(async {});
+    match (ended, record) {
+        (Ok(value), Some(record)) => (value, record),
+        (Ok(_), None) => unreachable!("a run that ended well has a record"),
+        (Err(panic), _) => std::panic::resume_unwind(panic),
     }
 }

@@ -181,6 +181,10 @@ impl Universe {
         self.handled(side, replies);
     }
 
+    pub(crate) fn take_watcher(&mut self) -> Option<Watcher> {
+        self.watcher.take()
+    }
+
     pub(crate) fn open_inbox(&mut self, start: u32) {
         self.inboxes.insert(start, Inbox::default());
     }

@@ -119,3 +119,22 @@ fn what_a_lossy_network_loses_is_lost_to_its_sender_alone() {
     assert!(answered < 50, "and some were not answered");
     assert!(!record.counters.faults.is_empty());
 }
+
+/// A sweep of many seeds must not grow: whatever a run holds goes with it.
+#[test]
+fn a_run_that_is_over_holds_nothing() {
+    let held = std::sync::Arc::new(());
+    let (by_task, by_watcher) = (held.clone(), held.clone());
+    simulate(1, setup(), async move |handle: Handle| {
+        let beside = handle.clone();
+        handle.spawn(async move {
+            beside.sleep(100_000).await;
+            drop(by_task);
+        });
+        handle.watch(Box::new(move |_, _, _| {
+            let _ = &by_watcher;
+        }));
+        handle.sleep(1_000).await;
+    });
+    assert_eq!(std::sync::Arc::strong_count(&held), 1);
+}

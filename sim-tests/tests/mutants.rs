@@ -25,7 +25,10 @@ fn every_mutant_is_caught_by_a_promise() {
             (Expected::Harmless(why), Some(caught)) => {
                 survivors.push(format!("{} {} broke {caught:?}, though {why}", mutant.number, mutant.name));
             }
-            (Expected::Caught, Some(_)) | (Expected::Harmless(_), None) => {}
+            (Expected::Caught, Some(_)) | (Expected::Harmless(_), None) | (Expected::Unseen(_), None) => {}
+            (Expected::Unseen(_), Some(caught)) => {
+                survivors.push(format!("{} {} is seen now: {caught:?}", mutant.number, mutant.name));
+            }
         }
     }
     assert!(survivors.is_empty(), "survived {BUDGET} seeds: {survivors:?}");

@@ -1,5 +1,6 @@
 //! What the mirror does to the target besides copying: topics.
 
+mod failures;
 mod making;
 mod refusals;
 mod topic_config;

@@ -33,6 +33,9 @@ fn row(mutant: &Mutant, jobs: usize) -> String {
     if let Expected::Harmless(why) = mutant.expected {
         return format!("| {number} | `{name}` | {what} | nothing is broken: {why} | | |\n");
     }
+    if let Expected::Unseen(why) = mutant.expected {
+        return format!("| {number} | `{name}` | {what} | not seen yet: {why} | | |\n");
+    }
     let hunts: Vec<Hunt> =
         (0..HUNTS).map(|turn| hunt(&mutant.planted(), first_seed(turn), BUDGET, jobs)).collect();
     let by: BTreeSet<&str> = hunts.iter().filter_map(|it| Some(it.caught?.invariant.name())).collect();

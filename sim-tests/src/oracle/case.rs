@@ -90,7 +90,7 @@ fn lay_beside(source: &Shadow, advance: &mut Advance) {
         let alignment = align(source, &expected, &advance.copies, excused);
         if alignment.is_clean() {
             advance.alignment = alignment;
-            advance.lineage = lineage;
+            advance.lineage = log.earliest_like(lineage, earliest, advance.to);
             advance.first_open = stretch.first_open;
             return;
         }

@@ -43,6 +43,17 @@ pub struct Cut {
     readable_below: Offset,
 }
 
+impl Cut {
+    /// Whether records that readers could see below `offset` went with it.
+    pub fn took_committed_below(&self, offset: Offset) -> bool {
+        let end = offset.min(self.readable_below);
+        (self.at..).zip(&self.removed).any(|(place, slot)| match slot {
+            Slot::Record(held) => place < end && matches!(held.fate, Fate::Plain | Fate::Committed),
+            Slot::Empty => false,
+        })
+    }
+}
+
 /// All that a partition of one topic id ever held.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
@@ -84,6 +95,13 @@ impl Log {
 
     pub fn lineage(&self) -> Lineage {
         self.cuts.len()
+    }
+
+    /// The earliest state of the log, not before `from`, that is the same as `lineage` below `position`: what was
+    /// read up to there may have been read then.
+    pub fn earliest_like(&self, lineage: Lineage, from: Lineage, position: Offset) -> Lineage {
+        let differs = self.cuts[..lineage].iter().rposition(|cut| cut.at < position);
+        differs.map_or(0, |place| place + 1).max(from)
     }
 
     pub fn cuts_since(&self, lineage: Lineage) -> &[Cut] {

@@ -202,8 +202,8 @@ impl Draft<'_> {
                 let broker = self.broker();
                 let cluster = Cluster::Source;
                 let stalled = topic.clone();
-                let out_of_sync = self.flow.replica_lag_ms + self.duration(100.0, 5_000.0);
-                let begin = (at - out_of_sync).max(0);
+                // Once it is out of sync, the others go on without it.
+                let begin = (at - self.flow.replica_lag_ms - self.duration(500.0, 5_000.0)).max(0);
                 let stall = |is_stalled, topic| Action::StallReplica {
                     cluster,
                     topic,

@@ -45,7 +45,7 @@ fault_classes! {
     CoordinatorMove = 'k' from 0.5 to 10.0,
     ReplicaStall = 'f' from 0.3 to 3.0,
     /// Only on the source: what the target acknowledged it must keep.
-    UncleanElection = 'u' from 0.1 to 1.0,
+    UncleanElection = 'u' from 0.3 to 3.0,
     /// The source deletes records that may not be copied yet.
     Retention = 'r' from 0.2 to 4.0,
     Compaction = 'z' from 0.5 to 4.0,

@@ -34,7 +34,7 @@ pub fn draw(
         }
     }
     if random.chance(0.15) {
-        rare.target_replication_ms = Some(random.log_uniform(50.0, 1_500.0) as i64);
+        rare.target_replication_ms = Some(random.log_uniform(30.0, 300.0) as i64);
     }
     let mut actions = Vec::new();
     let at_ms = random.between(active_ms / 3, active_ms * 9 / 10);

@@ -72,6 +72,8 @@ pub struct Lane {
     stopped: BTreeMap<SourcePartition, Option<Verdict>>,
     run: Run,
     size: RunSize,
+    /// How large the run was whose producer was last fenced, or timed out.
+    outgrown: Option<RunSize>,
     backlog: VecDeque<Arrival>,
     intake: Intake,
     /// Partitions in which a batch was refused: records below these offsets go one by one (H11).
@@ -173,6 +175,7 @@ impl Lane {
             stopped: BTreeMap::new(),
             run: Run::default(),
             size: RunSize::of(&ctx.flow.limits),
+            outgrown: None,
             backlog: VecDeque::new(),
             intake: Intake::new(0),
             careful: BTreeMap::new(),

@@ -107,6 +107,9 @@ impl Lane {
     pub(super) fn read_claims(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.notes.clear();
         self.attempt = self.attempt.next();
+        if !self.run.is_empty() {
+            self.outgrown = Some(self.run.size());
+        }
         self.drop_run(ctx);
         self.stage = Stage::ReadingClaims;
         ctx.out.lane(self.id, self.attempt, LaneCommand::ReadClaims);
@@ -130,8 +133,8 @@ impl Lane {
             }
             Some(_) | None => {
                 tracing::warn!(lane = %self.id, "the transaction timed out; shorter ones from now on");
-                if !ctx.plants(Mutant::KeepsItsSize) {
-                    self.size.halve();
+                if let Some(run) = self.outgrown.take().filter(|_| !ctx.plants(Mutant::KeepsItsSize)) {
+                    self.size.halve(&run);
                 }
                 self.pause(ctx, Retry::Open);
             }

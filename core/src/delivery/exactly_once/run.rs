@@ -53,9 +53,11 @@ impl RunSize {
         RunSize { records_max: limits.transaction_records_max, bytes_max: limits.transaction_bytes_max }
     }
 
-    pub fn halve(&mut self) {
-        self.records_max = (self.records_max / 2).max(1);
-        self.bytes_max = (self.bytes_max / 2).max(1);
+    /// Half of the run that took too long, or of what was allowed if that is less.
+    pub fn halve(&mut self, run: &RunSize) {
+        let halved = |max: u64, run: u64| (max.min(run.max(1)) / 2).max(1);
+        self.records_max = halved(self.records_max, run.records_max);
+        self.bytes_max = halved(self.bytes_max, run.bytes_max);
     }
 }
 
@@ -122,6 +124,10 @@ impl Run {
 
     pub fn parts(&self) -> &BTreeMap<SourcePartition, RunPart> {
         &self.parts
+    }
+
+    pub fn size(&self) -> RunSize {
+        RunSize { records_max: self.records, bytes_max: self.bytes }
     }
 
     pub fn records(&self) -> u64 {

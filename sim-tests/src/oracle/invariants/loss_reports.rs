@@ -36,7 +36,12 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
             );
         } else if advance.from < advance.to {
             let passed = source.cuts_since(before.lineage).iter().take(advance.lineage - before.lineage);
-            if let Some(cut) = passed.map(|cut| cut.at).find(|at| *at < advance.from) {
+            // A cut of markers and aborted records alone, where nothing stands now, took nothing from anybody.
+            let stands = |at| !source.committed(advance.lineage, at, advance.from).records.is_empty();
+            let mut matters = passed.filter(|cut| {
+                cut.at < advance.from && (cut.took_committed_below(advance.from) || stands(cut.at))
+            });
+            if let Some(cut) = matters.next().map(|cut| cut.at) {
                 let text =
                     format!("the source was cut back to {cut}, and copying went on from {}", advance.from);
                 tell(text, cut);
