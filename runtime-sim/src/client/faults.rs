@@ -48,4 +48,20 @@ pub struct ClientMutants {
     pub aborted_records_are_read: bool,
     /// 69: positions are assigned without their leader epoch.
     pub start_without_epoch: bool,
+    /// 5: the ledger is read with what its open and aborted transactions hold.
+    pub ledger_is_read_uncommitted: bool,
+    /// 16: batches outlive a rewind, and the lane's taking.
+    pub batches_outlive_their_attempt: bool,
+    /// 26: the source is read with what its open and aborted transactions hold.
+    pub source_is_read_uncommitted: bool,
+    /// 29: records without a value arrive with an empty one.
+    pub tombstones_become_empty: bool,
+    /// 29: headers are left out.
+    pub headers_are_dropped: bool,
+    /// 29: records get the time at which they are sent.
+    pub timestamps_are_renewed: bool,
+    /// 63: a lane may produce to partitions that its producer does not know yet.
+    pub prepares_unseen: bool,
+    /// 57: ledger records are sent while others of the transaction are on their way.
+    pub settles_in_flight: bool,
 }
