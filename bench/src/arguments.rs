@@ -17,9 +17,14 @@ usage: peers [OPTIONS]
   --mm1-streams N    consumer threads of MirrorMaker 1         [2]
   --mm2-tasks N      tasks.max of MirrorMaker 2                [8]
   --set KEY=VALUE    for verbatim, in TOML: delivery.lanes=4   (may be repeated)
+  --other BINARY     races against another build of verbatim, as `other`
+  --other-set KEY=VALUE  for that one; without --other, for this build a second time
   --json FILE        where the raw figures go                  [peers.json]
   --markdown         print the tables as Markdown
   --help";
+
+/// Section, key and value in TOML's own notation.
+pub type Setting = (String, String, String);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
@@ -30,8 +35,10 @@ pub struct Arguments {
     pub only: Vec<Peer>,
     pub mm1_streams: u32,
     pub mm2_tasks: u32,
-    /// Section, key and value in TOML's own notation.
-    pub set: Vec<(String, String, String)>,
+    pub set: Vec<Setting>,
+    /// Another build of this mirror, and what is set for it.
+    pub other: Option<PathBuf>,
+    pub other_set: Vec<Setting>,
     pub json: PathBuf,
     pub markdown: bool,
 }
@@ -43,10 +50,12 @@ impl Default for Arguments {
             bytes: 1000,
             partitions: 8,
             rounds: 5,
-            only: Peer::ALL.to_vec(),
+            only: Peer::ALL.into_iter().filter(|peer| *peer != Peer::Other).collect(),
             mm1_streams: 2,
             mm2_tasks: 8,
             set: Vec::new(),
+            other: None,
+            other_set: Vec::new(),
             json: "peers.json".into(),
             markdown: false,
         }
@@ -70,11 +79,17 @@ impl Arguments {
                 "--mm2-tasks" => arguments.mm2_tasks = number(&value()?)?,
                 "--only" => arguments.only = peers(&value()?)?,
                 "--set" => arguments.set.push(setting(&value()?)?),
+                "--other" => arguments.other = Some(value()?.into()),
+                "--other-set" => arguments.other_set.push(setting(&value()?)?),
                 "--json" => arguments.json = value()?.into(),
                 "--markdown" => arguments.markdown = true,
                 "--help" | "-h" => return Ok(None),
                 _ => bail!("{word} is not an option"),
             }
+        }
+        let is_other = arguments.other.is_some() || !arguments.other_set.is_empty();
+        if is_other && !arguments.only.contains(&Peer::Other) {
+            arguments.only.push(Peer::Other);
         }
         let partitions = u64::try_from(arguments.partitions).unwrap_or(0);
         ensure!(0 < partitions && 0 < arguments.rounds && 0 < arguments.bytes, "nothing to race over");
@@ -96,7 +111,7 @@ fn peers(words: &str) -> Result<Vec<Peer>> {
     words.split(',').map(|name| Peer::named(name).with_context(|| format!("{name} does not race"))).collect()
 }
 
-fn setting(word: &str) -> Result<(String, String, String)> {
+fn setting(word: &str) -> Result<Setting> {
     let (name, value) = word.split_once('=').with_context(|| format!("{word} is not KEY=VALUE"))?;
     let (section, key) = name.split_once('.').unwrap_or(("", name));
     Ok((section.to_owned(), key.to_owned(), value.to_owned()))
@@ -131,6 +146,8 @@ mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(parse("--help").unwrap(), None);
+        let found = parse("--only verbatim --other-set delivery.lanes=4").unwrap().unwrap();
+        assert_eq!(found.only, [Peer::Verbatim, Peer::Other]);
     }
 
     #[test]

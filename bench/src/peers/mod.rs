@@ -6,6 +6,7 @@ mod verbatim;
 
 use anyhow::Result;
 use integration_tests::admin::Admin;
+use integration_tests::mirror::binary;
 
 use crate::arguments::Arguments;
 use crate::process::Process;
@@ -18,6 +19,8 @@ pub enum Peer {
     MirrorMaker2,
     /// With `exactly.once.source.support`.
     MirrorMaker2ExactlyOnce,
+    /// Another build of this mirror, or the same with other settings.
+    Other,
 }
 
 /// What is to be copied, between what.
@@ -36,8 +39,8 @@ pub struct Runner {
 }
 
 impl Peer {
-    pub const ALL: [Peer; 4] =
-        [Peer::Verbatim, Peer::MirrorMaker1, Peer::MirrorMaker2, Peer::MirrorMaker2ExactlyOnce];
+    pub const ALL: [Peer; 5] =
+        [Peer::Verbatim, Peer::MirrorMaker1, Peer::MirrorMaker2, Peer::MirrorMaker2ExactlyOnce, Peer::Other];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -46,6 +49,7 @@ impl Peer {
             Peer::MirrorMaker1 => "mm1",
             Peer::MirrorMaker2 => "mm2",
             Peer::MirrorMaker2ExactlyOnce => "mm2-eos",
+            Peer::Other => "other",
         }
     }
 
@@ -56,6 +60,7 @@ impl Peer {
             Peer::MirrorMaker1 => "MirrorMaker 1 (3.9.1)",
             Peer::MirrorMaker2 => "MirrorMaker 2 (4.1.0)",
             Peer::MirrorMaker2ExactlyOnce => "MirrorMaker 2, exactly once",
+            Peer::Other => "the other verbatim",
         }
     }
 
@@ -66,8 +71,8 @@ impl Peer {
     /// Fetches or builds what it needs, so that no run has to.
     pub fn prepare(self) -> Result<()> {
         match self {
-            Peer::Verbatim => {
-                integration_tests::mirror::binary();
+            Peer::Verbatim | Peer::Other => {
+                binary();
             }
             Peer::MirrorMaker1 => drop(crate::java::MIRROR_MAKER_1.fetch()?),
             Peer::MirrorMaker2 | Peer::MirrorMaker2ExactlyOnce => {
@@ -81,13 +86,17 @@ impl Peer {
     pub fn ending(self) -> Ending {
         match self {
             Peer::MirrorMaker1 | Peer::MirrorMaker2 => Ending::Count,
-            Peer::Verbatim | Peer::MirrorMaker2ExactlyOnce => Ending::LastRecords,
+            Peer::Verbatim | Peer::Other | Peer::MirrorMaker2ExactlyOnce => Ending::LastRecords,
         }
     }
 
     pub fn start(self, arguments: &Arguments, course: &Course, run: usize) -> Result<Runner> {
         match self {
-            Peer::Verbatim => verbatim::start(arguments, course, run),
+            Peer::Verbatim => verbatim::start(binary(), &arguments.set, course, run),
+            Peer::Other => {
+                let other = arguments.other.as_deref().unwrap_or(binary());
+                verbatim::start(other, &arguments.other_set, course, run)
+            }
             Peer::MirrorMaker1 => mirror_maker_1::start(arguments, course, run),
             Peer::MirrorMaker2 => mirror_maker_2::start(arguments, course, run, false),
             Peer::MirrorMaker2ExactlyOnce => mirror_maker_2::start(arguments, course, run, true),
