@@ -43,17 +43,6 @@ pub struct Cut {
     readable_below: Offset,
 }
 
-impl Cut {
-    /// Whether records that readers could see below `offset` went with it.
-    pub fn took_committed_below(&self, offset: Offset) -> bool {
-        let end = offset.min(self.readable_below);
-        (self.at..).zip(&self.removed).any(|(place, slot)| match slot {
-            Slot::Record(held) => place < end && matches!(held.fate, Fate::Plain | Fate::Committed),
-            Slot::Empty => false,
-        })
-    }
-}
-
 /// All that a partition of one topic id ever held.
 #[derive(Clone, Debug, Default)]
 pub struct Log {

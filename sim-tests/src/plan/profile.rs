@@ -37,7 +37,7 @@ fault_classes! {
     /// An instance dies in the middle of something that matters.
     CrashAtMoment = 'm' from 0.5 to 8.0,
     /// An instance stands still for longer or shorter than its time-outs, and goes on.
-    Pause = 'p' from 0.5 to 4.0,
+    Pause = 'p' from 1.0 to 8.0,
     /// An instance is asked to end, and starts again.
     Stop = 's' from 0.5 to 4.0,
     BrokerCrash = 'b' from 0.3 to 3.0,
@@ -60,7 +60,7 @@ fault_classes! {
     DiskFull = 'x' from 0.3 to 3.0,
     Throttling = 'q' from 0.3 to 3.0,
     /// Members of the group are thrown out.
-    RebalanceStorm = 'o' from 0.5 to 10.0,
+    RebalanceStorm = 'o' from 1.0 to 15.0,
     /// Somebody's tool deletes the group's offsets, or the whole group.
     AdminTool = 't' from 0.2 to 2.0,
     IdExpiry = 'i' from 0.2 to 2.0,

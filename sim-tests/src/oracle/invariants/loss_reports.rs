@@ -3,6 +3,7 @@
 use super::Found;
 use crate::oracle::alignment::Misfit;
 use crate::oracle::case::Case;
+use crate::oracle::content::Content;
 use crate::oracle::ledger::{Entry, Halt, HaltReason};
 use crate::oracle::log::{Fate, Log};
 use crate::oracle::progress::Advance;
@@ -36,10 +37,12 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
             );
         } else if advance.from < advance.to {
             let passed = source.cuts_since(before.lineage).iter().take(advance.lineage - before.lineage);
-            // A cut of markers and aborted records alone, where nothing stands now, took nothing from anybody.
-            let stands = |at| !source.committed(advance.lineage, at, advance.from).records.is_empty();
+            // Nothing is lost where the same records stand now: a cut of markers alone, or a log that a later
+            // leader brought back.
             let mut matters = passed.filter(|cut| {
-                cut.at < advance.from && (cut.took_committed_below(advance.from) || stands(cut.at))
+                let then = source.committed(before.lineage, cut.at, advance.from).records;
+                let now = source.committed(advance.lineage, cut.at, advance.from).records;
+                cut.at < advance.from && !is_same(&then, &now)
             });
             if let Some(cut) = matters.next().map(|cut| cut.at) {
                 let text =
@@ -55,6 +58,12 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
             tell(text, entry.next);
         }
     }
+}
+
+fn is_same(some: &[(Offset, &Content)], others: &[(Offset, &Content)]) -> bool {
+    let fits =
+        |(one, other): (&(Offset, &Content), &(Offset, &Content))| one.0 == other.0 && one.1.is_same(other.1);
+    some.len() == others.len() && some.iter().zip(others).all(fits)
 }
 
 /// Whether what a halt says is so, or what is so instead.
