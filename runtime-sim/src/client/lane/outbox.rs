@@ -7,7 +7,7 @@ use super::settle::Settling;
 use super::store::Held;
 use super::transaction::Transaction;
 use super::{LaneOut, LanePlace};
-use crate::client::error::LibraryError;
+use crate::client::error::{Code, LibraryError};
 use crate::client::fetcher::ReadRecord;
 use crate::client::io::Io;
 use crate::client::library::Library;
@@ -266,7 +266,12 @@ impl Outbox {
         let mut record = read.record;
         record.timestamp = read.timestamp;
         spoil(io, &mut record);
-        match self.producer.produce(io.now, target, record, batch.0) {
+        let is_refused = io.faults.send_refused != Rate::NEVER && io.random.happens(io.faults.send_refused);
+        let queued = match is_refused {
+            true => Err(LibraryError::new(Code::UnknownPartition)),
+            false => self.producer.produce(io.now, target, record, batch.0),
+        };
+        match queued {
             Ok(()) => {
                 if let Some(flight) = self.flights.get_mut(&batch) {
                     flight.accepted();
