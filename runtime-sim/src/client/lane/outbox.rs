@@ -12,6 +12,7 @@ use crate::client::fetcher::ReadRecord;
 use crate::client::io::Io;
 use crate::client::library::Library;
 use crate::client::producer::{Delivery, Producer, Tag};
+use crate::random::Rate;
 use bytes::Bytes;
 use kafka_model::{CoordinatorKind, Millis};
 use kafka_types::{Record, SourceOffset, TargetPartition, TopicName, TopicPartition};
