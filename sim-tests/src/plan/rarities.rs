@@ -30,14 +30,14 @@ pub fn draw(
     let mut random = Random::of(seed, "rarities");
     let mut rare = Rarities { starts_at_end: random.chance(0.2), ..Rarities::default() };
     for topic in topics {
-        let largest = random.log_uniform(500.0, 50_000.0) as u32;
-        if random.chance(0.08) {
+        let largest = random.log_uniform(2_000.0, 50_000.0) as u32;
+        if random.chance(0.12) {
             rare.target_bytes_max.insert(topic.name.clone(), largest);
         }
     }
     // One record a request and each long under way would make transactions of minutes.
-    if random.chance(0.25) && 20 <= flow.batch_records_max {
-        rare.target_replication_ms = Some(random.log_uniform(30.0, 300.0) as i64);
+    if random.chance(0.3) && 50 <= flow.batch_records_max {
+        rare.target_replication_ms = Some(random.log_uniform(50.0, 1_000.0) as i64);
     }
     if random.chance(0.3) {
         rare.send_refused = random.log_uniform(100.0, 5_000.0) as u32;
