@@ -93,7 +93,8 @@ fn lay_beside(source: &Shadow, advance: &mut Advance) {
         };
         let excused = |offset: Offset| log.is_compacted_away(offset);
         let alignment = align(source, &expected, &advance.copies, excused);
-        if alignment.is_clean() {
+        // A marker that a cut took away had ended the transaction for whoever read before.
+        if alignment.is_clean() && stretch.first_open.is_none() {
             advance.alignment = alignment;
             advance.lineage = log.earliest_like(lineage, earliest, advance.to);
             advance.first_open = stretch.first_open;
