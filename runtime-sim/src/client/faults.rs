@@ -11,6 +11,8 @@ pub struct ClientFaults {
     pub batch_records_max: u32,
     /// Most records that a source consumer hands on at once.
     pub fetch_records_max: u32,
+    /// A record is not even queued, for a passing reason of the library's own.
+    pub send_refused: Rate,
     /// A step of the process takes up to `slow_step_max_ms`.
     pub slow_step: Rate,
     pub slow_step_max_ms: Millis,
@@ -21,6 +23,7 @@ impl Default for ClientFaults {
         ClientFaults {
             batch_records_max: 10_000,
             fetch_records_max: 1_000,
+            send_refused: Rate::NEVER,
             slow_step: Rate::NEVER,
             slow_step_max_ms: 2_000,
         }

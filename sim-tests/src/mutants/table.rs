@@ -146,7 +146,8 @@ mutants! {
     30 "skips-oversized-records" Caught,
         "a record that the target does not take is left out without a word",
         mirror.SkipsOversizedRecords;
-    32 "unable-owners-stay" Caught,
+    32 "unable-owners-stay"
+        Unseen("what keeps an owner from working ends with the faults, so it is only late"),
         "an owner that cannot work keeps its lanes",
         mirror.UnableOwnersStay;
     33 "stops-without-settling"
@@ -232,7 +233,8 @@ mutants! {
     66 "older-attempts-count" Caught,
         "what belongs to an older attempt is believed",
         mirror.OlderAttemptsCount & client.batches_outlive_their_attempt;
-    67 "keeps-its-size" Caught,
+    67 "keeps-its-size"
+        Unseen("the producer's own time-out, or the owner's leaving, ends such a run before its transaction times out"),
         "a transaction that timed out is tried again with as many records",
         mirror.KeepsItsSize;
     68 "done-once-own-lanes-are" Caught,

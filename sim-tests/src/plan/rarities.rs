@@ -14,6 +14,8 @@ pub struct Rarities {
     pub target_replication_ms: Option<i64>,
     /// So long the target makes every client wait after each request, for the whole run.
     pub target_throttle_ms: i64,
+    /// Of records, how many in a million the client library does not even queue.
+    pub send_refused: u32,
     /// The flow starts with what comes, not with what is there.
     pub starts_at_end: bool,
 }
@@ -28,13 +30,17 @@ pub fn draw(
     let mut random = Random::of(seed, "rarities");
     let mut rare = Rarities { starts_at_end: random.chance(0.2), ..Rarities::default() };
     for topic in topics {
-        let largest = random.log_uniform(500.0, 50_000.0) as u32;
-        if random.chance(0.08) {
+        let largest = random.log_uniform(2_000.0, 50_000.0) as u32;
+        if random.chance(0.12) {
             rare.target_bytes_max.insert(topic.name.clone(), largest);
         }
     }
-    if random.chance(0.15) {
-        rare.target_replication_ms = Some(random.log_uniform(30.0, 300.0) as i64);
+    // One record a request and each long under way would make transactions of minutes.
+    if random.chance(0.3) && 50 <= flow.batch_records_max {
+        rare.target_replication_ms = Some(random.log_uniform(50.0, 1_000.0) as i64);
+    }
+    if random.chance(0.3) {
+        rare.send_refused = random.log_uniform(100.0, 5_000.0) as u32;
     }
     let mut actions = Vec::new();
     let at_ms = random.between(active_ms / 3, active_ms * 9 / 10);

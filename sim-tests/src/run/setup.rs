@@ -73,13 +73,14 @@ fn client(plan: &Plan) -> ClientFaults {
         batch_records_max: plan.flow.batch_records_max,
         fetch_records_max: plan.flow.fetch_records_max,
         slow_step: Rate((plan.profile.probability(FaultClass::SlowSteps) * 1e6) as u32),
+        send_refused: Rate(plan.rare.send_refused),
         ..ClientFaults::default()
     }
 }
 
 /// What is left of a client's habits when faults are over.
 pub fn client_without_faults(plan: &Plan) -> ClientFaults {
-    ClientFaults { slow_step: Rate::NEVER, ..client(plan) }
+    ClientFaults { slow_step: Rate::NEVER, send_refused: Rate::NEVER, ..client(plan) }
 }
 
 /// The flow as one process of a slot runs it. No two processes have one incarnation.

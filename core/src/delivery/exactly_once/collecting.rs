@@ -207,7 +207,12 @@ impl Lane {
                         Halt { reason, offset: Some(batch.first), detail: text.clone(), at: ctx.now.wall };
                     self.poison.insert(batch.partition.clone(), halt);
                 }
-                self.careful.insert(batch.partition, batch.next);
+                // What was read beyond it is likely to be as large, and each refusal costs a retake.
+                let read = match self.shares.get(&batch.partition) {
+                    Some(Share::Reading { next }) => batch.next.max(*next),
+                    Some(Share::Waiting | Share::Preparing | Share::Halted(_)) | None => batch.next,
+                };
+                self.careful.insert(batch.partition, read);
             }
             Some(offset) => {
                 let halt = Halt { reason, offset: Some(offset), detail: text.clone(), at: ctx.now.wall };

@@ -7,11 +7,12 @@ use super::settle::Settling;
 use super::store::Held;
 use super::transaction::Transaction;
 use super::{LaneOut, LanePlace};
-use crate::client::error::LibraryError;
+use crate::client::error::{Code, LibraryError};
 use crate::client::fetcher::ReadRecord;
 use crate::client::io::Io;
 use crate::client::library::Library;
 use crate::client::producer::{Delivery, Producer, Tag};
+use crate::random::Rate;
 use bytes::Bytes;
 use kafka_model::{CoordinatorKind, Millis};
 use kafka_types::{Record, SourceOffset, TargetPartition, TopicName, TopicPartition};
@@ -266,7 +267,12 @@ impl Outbox {
         let mut record = read.record;
         record.timestamp = read.timestamp;
         spoil(io, &mut record);
-        match self.producer.produce(io.now, target, record, batch.0) {
+        let is_refused = io.faults.send_refused != Rate::NEVER && io.random.happens(io.faults.send_refused);
+        let queued = match is_refused {
+            true => Err(LibraryError::new(Code::UnknownPartition)),
+            false => self.producer.produce(io.now, target, record, batch.0),
+        };
+        match queued {
             Ok(()) => {
                 if let Some(flight) = self.flights.get_mut(&batch) {
                     flight.accepted();
