@@ -177,7 +177,7 @@ impl Partition {
         }
     }
 
-    /// Makes `leader` the leader, with what it has as the log. Answers where the log was cut, if it was.
+    /// Makes `leader` the leader, with what it has as the log. Answers from where on the log is another one, if it is.
     pub(crate) fn elect(&mut self, leader: BrokerId, config: &TopicConfig) -> Option<Offset> {
         let cut = if leader == self.log_owner { None } else { self.hand_log_to(leader, config) };
         if !self.in_sync.contains(&leader) {
@@ -204,7 +204,8 @@ impl Partition {
         let common = new_owner.end_offset;
         let own_tail = std::mem::take(&mut new_owner.diverged);
         self.high_watermark = new_owner.high_watermark;
-        let had_more = common < self.log.end_offset();
+        // Also when it only brings a tail back that its predecessor did not have.
+        let differs = common < self.log.end_offset() || !own_tail.is_empty();
         let removed = self.log.truncate_to(common);
         for replica in &mut self.replicas {
             if replica.broker == old_owner {
@@ -223,6 +224,6 @@ impl Partition {
             self.log.push(batch, config);
         }
         self.high_watermark = self.high_watermark.min(self.log.end_offset());
-        had_more.then_some(common)
+        differs.then_some(common)
     }
 }
