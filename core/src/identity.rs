@@ -7,6 +7,7 @@ use crate::backoff::SOON;
 use crate::command::{Command, Topics};
 use crate::event::{Ask, Listing, TopicInfo};
 use crate::failure::{Side, Trouble};
+use crate::fault::Faults;
 use crate::mirror::Context;
 use crate::time::Instant;
 use kafka_types::{TopicId, TopicName};
@@ -51,7 +52,12 @@ pub enum Identity {
 
 impl TopicIdentity {
     /// Wants answers about these topics to questions asked from now on.
-    pub fn want(&mut self, ctx: &mut Context, side: Side, topics: impl IntoIterator<Item = TopicName>) {
+    pub fn want(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        side: Side,
+        topics: impl IntoIterator<Item = TopicName>,
+    ) {
         self.side(side).wanted.extend(topics);
         self.poll(ctx);
     }
@@ -80,7 +86,7 @@ impl TopicIdentity {
     /// Takes in an answer to a question of its own. Whether it was one.
     pub fn answered(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         side: Side,
         ask: Ask,
         answer: &Result<Listing, Trouble>,
@@ -104,7 +110,7 @@ impl TopicIdentity {
     }
 
     /// Asks what is wanted and due.
-    pub fn poll(&mut self, ctx: &mut Context) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.source.poll(ctx, Side::Source);
         self.target.poll(ctx, Side::Target);
     }
@@ -122,7 +128,7 @@ impl TopicIdentity {
 }
 
 impl Asking {
-    fn poll(&mut self, ctx: &mut Context, side: Side) {
+    fn poll(&mut self, ctx: &mut Context<'_, impl Faults>, side: Side) {
         if self.retry_at.is_some_and(|at| at <= ctx.now.instant) {
             self.retry_at = None;
         }
@@ -136,7 +142,7 @@ impl Asking {
         ctx.out.push(Command::Describe { side, ask, topics });
     }
 
-    fn take_in(&mut self, ctx: &Context, ask: Ask, listing: &Listing) {
+    fn take_in(&mut self, ctx: &Context<'_, impl Faults>, ask: Ask, listing: &Listing) {
         for (topic, info) in &listing.topics {
             self.answers.insert(topic.clone(), Answer { ask, info: Some(info.clone()), unknown: 0 });
         }

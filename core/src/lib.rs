@@ -15,6 +15,7 @@ mod drive;
 pub mod event;
 pub mod exit;
 pub mod failure;
+pub mod fault;
 mod identity;
 pub mod lane;
 pub mod ledger;

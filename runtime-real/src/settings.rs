@@ -57,10 +57,10 @@ impl Settings {
         config
     }
 
-    /// How much one lane's consumer may fetch ahead. All lanes may be this instance's, and a third of the memory
-    /// is for what librdkafka holds before the mirror sees it.
+    /// How much one lane's consumer may fetch ahead. All lanes may be this instance's, and an eighth of the
+    /// memory is for what librdkafka holds before the mirror sees it.
     pub(crate) fn lane_queue_bytes(&self) -> u64 {
-        self.memory_bytes / 3 / u64::from(self.lanes.max(1))
+        self.memory_bytes / 8 / u64::from(self.lanes.max(1))
     }
 
     /// A client for questions: a consumer that belongs to no group and fetches nothing.

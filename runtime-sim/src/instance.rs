@@ -10,8 +10,9 @@ use madsim::task::NodeId;
 use std::cell::RefCell;
 use std::pin::Pin;
 use verbatim_core::config::Flow;
+use verbatim_core::fault::{Mutant, Planted};
 use verbatim_core::time::{Instant, Now, Timestamp};
-use verbatim_core::{Mirror, drive};
+use verbatim_core::{Exit, Mirror, drive};
 
 /// What a process is started with beside its flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,9 +29,9 @@ pub(crate) fn now_of(now: Millis, wall_skew_ms: Millis) -> Now {
 
 pub(crate) fn start(shared: &Shared, slot: Slot, flow: Flow, settings: InstanceSettings) {
     let (start, is_first) = shared.slots(|slots| (slots.begin(slot), slots.of(slot).times_started == 1));
-    let (mutants, faults, brokers) = shared.setup(|setup| {
+    let (mutants, planted, faults, brokers) = shared.setup(|setup| {
         let brokers = (1..=i32::from(setup.brokers)).map(BrokerId).collect();
-        (setup.client_mutants, setup.client.clone(), brokers)
+        (setup.client_mutants, setup.mirror_mutant, setup.client.clone(), brokers)
     });
     shared.act(|universe| {
         universe.open_inbox(start);
@@ -51,8 +52,7 @@ pub(crate) fn start(shared: &Shared, slot: Slot, flow: Flow, settings: InstanceS
     let on_node = shared.clone();
     let node = spawn_on_new_node(format!("instance-{}-{start}", slot.0), async move {
         let mut world = SimWorld::new(&on_node, slot, start, process);
-        let mut mirror = Mirror::new(world.now(), flow);
-        let exit = drive(&mut mirror, &mut world).await;
+        let exit = live(&mut world, flow, planted).await;
         world.shut_down();
         on_node.act(|universe| {
             let now = universe.now();
@@ -72,6 +72,14 @@ pub(crate) fn start(shared: &Shared, slot: Slot, flow: Flow, settings: InstanceS
             process.node = Some(node);
         }
     });
+}
+
+/// The life of a mirror, sound or with a planted bug.
+async fn live(world: &mut SimWorld, flow: Flow, planted: Option<Mutant>) -> Exit {
+    match planted {
+        None => drive(&mut Mirror::new(world.now(), flow), world).await,
+        Some(mutant) => drive(&mut Mirror::with_faults(world.now(), flow, Planted(mutant)), world).await,
+    }
 }
 
 pub(crate) fn crash(shared: &Shared, slot: Slot) {

@@ -21,6 +21,8 @@ pub struct Setup {
     pub network: NetworkFaults,
     pub client: ClientFaults,
     pub trace: TraceMode,
+    /// A bug of the mirror. Without one, what runs is the production type.
+    pub mirror_mutant: Option<verbatim_core::fault::Mutant>,
     pub client_mutants: ClientMutants,
     pub sim_mutants: SimMutants,
 }
@@ -39,6 +41,7 @@ impl Default for Setup {
             network: NetworkFaults::default(),
             client: ClientFaults::default(),
             trace: TraceMode::default(),
+            mirror_mutant: None,
             client_mutants: ClientMutants::default(),
             sim_mutants: SimMutants::default(),
         }

@@ -55,9 +55,9 @@ fn defaults_are_those_of_the_manual() {
 #[test]
 fn memory_bounds_what_is_under_way() {
     let intake = |rest: &str| read("m.toml", &toml(rest)).unwrap().flow.intake_bytes_max;
-    assert_eq!(intake("limits.memory = \"128MiB\""), 64 << 20);
+    assert_eq!(intake("limits.memory = \"128MiB\""), 32 << 20);
     assert_eq!(intake("target.buffer.memory = 33554432"), 32 << 20);
-    assert_eq!(intake("target.buffer.memory = 1073741824"), 256 << 20);
+    assert_eq!(intake("target.buffer.memory = 1073741824"), 128 << 20);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::delivery::exactly_once::Lane;
 use crate::event::{Ask, Event, LedgerRecord, TargetEnd};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
+use crate::fault::{Faults, Mutant};
 use crate::lane::{LaneId, lane_of};
 use crate::ledger::{Entry, Record, TopicRecord, decode};
 use crate::mirror::{Context, Knowledge};
@@ -76,7 +77,7 @@ impl BoundedRun {
     }
 
     /// Asks what is due: first the ends, then, every second, whether they are reached.
-    pub fn poll(&mut self, ctx: &mut Context, know: &Knowledge) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>, know: &Knowledge) {
         if self.next.is_some_and(|at| ctx.now.instant < at) {
             return;
         }
@@ -127,7 +128,12 @@ impl BoundedRun {
     }
 
     /// Takes in an answer to a question of its own; how the run ends, once it is over.
-    pub fn handle(&mut self, ctx: &mut Context, around: &Surroundings<'_>, event: &Event) -> Option<Exit> {
+    pub fn handle(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        around: &Surroundings<'_>,
+        event: &Event,
+    ) -> Option<Exit> {
         match (&self.step, event) {
             (Step::Fixing(asked), Event::SourceOffsets { ask, answer }) if asked == ask => {
                 self.fixed(ctx, answer);
@@ -150,7 +156,11 @@ impl BoundedRun {
         None
     }
 
-    fn fixed(&mut self, ctx: &Context, answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>) {
+    fn fixed(
+        &mut self,
+        ctx: &Context<'_, impl Faults>,
+        answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
+    ) {
         if let Some((partition, trouble)) =
             answer.iter().find_map(|(partition, end)| Some((partition, end.as_ref().err()?)))
         {
@@ -173,7 +183,7 @@ impl BoundedRun {
 
     fn surveyed(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         around: &Surroundings<'_>,
         answer: &Result<Vec<LedgerRecord>, Trouble>,
     ) -> Option<Exit> {
@@ -214,7 +224,7 @@ impl BoundedRun {
     /// Nothing moved for a while: is all that is left held back by open transactions?
     fn source_probed(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
     ) {
         self.step = Step::Idle;
@@ -241,7 +251,7 @@ impl BoundedRun {
     /// Everything is settled: do readers of the target see it?
     fn target_probed(
         &mut self,
-        ctx: &Context,
+        ctx: &Context<'_, impl Faults>,
         around: &Surroundings<'_>,
         answer: &BTreeMap<TargetPartition, Result<TargetEnd, Trouble>>,
     ) -> Option<Exit> {
@@ -256,7 +266,8 @@ impl BoundedRun {
             return None;
         }
         self.step = Step::Over;
-        Some(if halted.is_empty() { Exit::Done } else { Exit::Halted(halted) })
+        let is_done = halted.is_empty() || ctx.plants(Mutant::HaltedIsDone);
+        Some(if is_done { Exit::Done } else { Exit::Halted(halted) })
     }
 
     /// The run's target partitions, with what readers must see of them. What a halted one lacks on the target
@@ -270,11 +281,17 @@ impl BoundedRun {
     }
 
     /// Partitions that have neither reached their end nor halted.
-    fn left(&self, ctx: &Context, around: &Surroundings<'_>) -> BTreeSet<SourcePartition> {
+    fn left(&self, ctx: &Context<'_, impl Faults>, around: &Surroundings<'_>) -> BTreeSet<SourcePartition> {
         let halted = self.halted(ctx, around);
         let ahead = self.ends.iter().filter(|(partition, end)| !self.flow.has_reached(partition, **end));
         let left = ahead.map(|(partition, _)| partition).chain(self.gone(ctx, around));
-        left.filter(|partition| !halted.contains_key(*partition)).cloned().collect()
+        let is_elsewhere = |partition: &SourcePartition| {
+            let lane = around.lanes.get(&lane_of(partition, ctx.flow.lanes));
+            ctx.plants(Mutant::DoneOnceOwnLanesAre) && lane.is_none_or(Lane::is_closed)
+        };
+        left.filter(|partition| !halted.contains_key(*partition) && !is_elsewhere(partition))
+            .cloned()
+            .collect()
     }
 
     /// Whether a topic of which no end is fixed was only missing from a listing.
@@ -285,7 +302,11 @@ impl BoundedRun {
 
     /// Partitions that were copied once and that the source has no more, so that no end was fixed for them. Their
     /// lanes are to say what has become of them.
-    fn gone(&self, ctx: &Context, around: &Surroundings<'_>) -> impl Iterator<Item = &SourcePartition> {
+    fn gone(
+        &self,
+        ctx: &Context<'_, impl Faults>,
+        around: &Surroundings<'_>,
+    ) -> impl Iterator<Item = &SourcePartition> {
         let is_gone = |partition: &&SourcePartition| {
             !self.ends.contains_key(*partition)
                 && ctx.flow.filter.takes(&partition.topic)
@@ -294,7 +315,11 @@ impl BoundedRun {
         self.flow.entries.keys().filter(is_gone)
     }
 
-    fn halted(&self, ctx: &Context, around: &Surroundings<'_>) -> BTreeMap<SourcePartition, String> {
+    fn halted(
+        &self,
+        ctx: &Context<'_, impl Faults>,
+        around: &Surroundings<'_>,
+    ) -> BTreeMap<SourcePartition, String> {
         let reason = |partition: &SourcePartition, end: SourceOffset| {
             let entry = self.flow.entries.get(partition);
             if let Some(halt) = entry.and_then(|entry| entry.halted.as_ref()) {
@@ -318,14 +343,19 @@ impl BoundedRun {
 
     /// Whether a halt that the ledger shows is more than the trace of an earlier run, whose cause may be gone:
     /// the lane's owner says so where that is us, and has had the time to say otherwise where it is not.
-    fn is_present(&self, ctx: &Context, around: &Surroundings<'_>, partition: &SourcePartition) -> bool {
+    fn is_present(
+        &self,
+        ctx: &Context<'_, impl Faults>,
+        around: &Surroundings<'_>,
+        partition: &SourcePartition,
+    ) -> bool {
         match around.lanes.get(&lane_of(partition, ctx.flow.lanes)).filter(|lane| !lane.is_closed()) {
             Some(lane) => lane.has_halted(partition),
             None => self.started + ctx.flow.limits.regroup_max <= ctx.now.instant,
         }
     }
 
-    fn pause(&mut self, ctx: &Context) {
+    fn pause(&mut self, ctx: &Context<'_, impl Faults>) {
         self.next = Some(ctx.now.instant + SOON);
     }
 }

@@ -2,14 +2,23 @@ use crate::command::{Command, LaneCommand};
 use crate::config::Flow;
 use crate::event::Ask;
 use crate::exit::Exit;
+use crate::fault::{Faults, Mutant};
 use crate::lane::{Attempt, LaneId};
 use crate::time::Now;
 
 /// What every sub-machine is given with an event: the time, the configuration, and where decisions go.
-pub struct Context<'a> {
+pub struct Context<'a, F> {
     pub now: Now,
     pub flow: &'a Flow,
     pub out: &'a mut Outbox,
+    pub faults: &'a F,
+}
+
+impl<F: Faults> Context<'_, F> {
+    /// Whether this bug was planted. Never in production, where the answer is known at compile time.
+    pub fn plants(&self, mutant: Mutant) -> bool {
+        self.faults.plants(mutant)
+    }
 }
 
 /// Decisions on their way to the World.

@@ -3,6 +3,7 @@ use crate::command::Command;
 use crate::event::{Ask, TopicConfig};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
+use crate::fault::Faults;
 use crate::ledger::check_settings;
 use crate::mirror::Context;
 use crate::time::Instant;
@@ -20,7 +21,7 @@ pub struct LedgerGuard {
 
 impl LedgerGuard {
     /// Wants an answer to a question asked from now on.
-    pub fn want(&mut self, ctx: &mut Context) {
+    pub fn want(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.wanted = true;
         self.poll(ctx);
     }
@@ -30,7 +31,7 @@ impl LedgerGuard {
         self.sound.is_some_and(|ask| since < ask)
     }
 
-    pub fn poll(&mut self, ctx: &mut Context) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>) {
         if self.retry_at.is_some_and(|at| at <= ctx.now.instant) {
             self.retry_at = None;
         }
@@ -47,7 +48,7 @@ impl LedgerGuard {
     /// Takes in an answer to a question of its own. Whether it was one.
     pub fn answered(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         ask: Ask,
         answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>,
     ) -> bool {

@@ -1,6 +1,7 @@
 use crate::backoff::SOON;
 use crate::command::Command;
 use crate::event::Turn;
+use crate::fault::Faults;
 use crate::lane::LaneId;
 use crate::mirror::Context;
 use crate::time::Instant;
@@ -45,7 +46,7 @@ struct PendingRelease {
 }
 
 impl Membership {
-    pub fn join(&mut self, ctx: &mut Context) {
+    pub fn join(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.state = State::Member;
         ctx.out.push(Command::JoinGroup);
     }
@@ -64,7 +65,7 @@ impl Membership {
     }
 
     /// Releases what turns wait for, as far as lanes are closed.
-    pub fn release_closed(&mut self, ctx: &mut Context, is_closed: impl Fn(LaneId) -> bool) {
+    pub fn release_closed(&mut self, ctx: &mut Context<'_, impl Faults>, is_closed: impl Fn(LaneId) -> bool) {
         self.releases.retain(|release| {
             let done = release.lanes.iter().all(|lane| is_closed(*lane));
             if done {
@@ -74,7 +75,7 @@ impl Membership {
         });
     }
 
-    pub fn leave(&mut self, ctx: &mut Context, again: Rejoin) {
+    pub fn leave(&mut self, ctx: &mut Context<'_, impl Faults>, again: Rejoin) {
         match self.state {
             State::Member => {
                 self.state = State::Leaving { again };
@@ -86,7 +87,7 @@ impl Membership {
     }
 
     /// The group confirms that this member has left, if it was about to.
-    pub fn left(&mut self, ctx: &Context) -> bool {
+    pub fn left(&mut self, ctx: &Context<'_, impl Faults>) -> bool {
         let State::Leaving { again } = self.state else { return false };
         self.releases.clear();
         self.left_as(ctx, again);
@@ -94,7 +95,7 @@ impl Membership {
     }
 
     /// Lanes that are offered again are not awaited by earlier turns any more.
-    pub fn forget_releases(&mut self, ctx: &mut Context, lanes: &[LaneId]) {
+    pub fn forget_releases(&mut self, ctx: &mut Context<'_, impl Faults>, lanes: &[LaneId]) {
         for release in &mut self.releases {
             release.lanes.retain(|lane| !lanes.contains(lane));
         }
@@ -102,7 +103,7 @@ impl Membership {
     }
 
     /// Joins again when it is time to.
-    pub fn poll(&mut self, ctx: &mut Context, able: bool) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>, able: bool) {
         match self.state {
             State::Away { until } if until <= ctx.now.instant => self.join(ctx),
             State::AwayUntilAble if able => self.join(ctx),
@@ -117,7 +118,7 @@ impl Membership {
         }
     }
 
-    fn left_as(&mut self, ctx: &Context, again: Rejoin) {
+    fn left_as(&mut self, ctx: &Context<'_, impl Faults>, again: Rejoin) {
         self.state = match again {
             Rejoin::Never => State::Outside,
             Rejoin::Soon => State::Away { until: ctx.now.instant + SOON },

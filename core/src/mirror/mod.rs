@@ -16,6 +16,7 @@ use crate::command::Command;
 use crate::config::Flow;
 use crate::event::{Event, Urgency};
 use crate::exit::Exit;
+use crate::fault::{Faults, Mutant, Sound};
 use crate::time::{Instant, Now};
 use running::Running;
 use starting::Starting;
@@ -23,10 +24,11 @@ use std::sync::Arc;
 
 /// One instance of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Mirror {
+pub struct Mirror<F: Faults = Sound> {
     flow: Arc<Flow>,
     out: Outbox,
     phase: Phase,
+    faults: F,
     /// When the last event was handed in: what was due by then has been done.
     handled_at: Instant,
 }
@@ -37,12 +39,19 @@ enum Phase {
     Running(Box<Running>),
 }
 
-impl Mirror {
+impl Mirror<Sound> {
     /// A mirror that begins once it is handed its first event, or asked for its first commands.
     pub fn new(now: Now, flow: Flow) -> Mirror {
+        Mirror::with_faults(now, flow, Sound)
+    }
+}
+
+impl<F: Faults> Mirror<F> {
+    /// For tests: a mirror with a planted bug.
+    pub fn with_faults(now: Now, flow: Flow, faults: F) -> Mirror<F> {
         let phase = Phase::Starting(Box::new(Starting::new()));
         let handled_at = now.instant;
-        let mut mirror = Mirror { flow: Arc::new(flow), out: Outbox::default(), phase, handled_at };
+        let mut mirror = Mirror { flow: Arc::new(flow), out: Outbox::default(), phase, faults, handled_at };
         mirror.handle(now, Event::Woke);
         mirror
     }
@@ -54,7 +63,7 @@ impl Mirror {
         }
         self.handled_at = now.instant;
         let flow = Arc::clone(&self.flow);
-        let mut ctx = Context { now, flow: &flow, out: &mut self.out };
+        let mut ctx = Context { now, flow: &flow, out: &mut self.out, faults: &self.faults };
         match &mut self.phase {
             Phase::Starting(starting) => {
                 match event {
@@ -67,6 +76,11 @@ impl Mirror {
                     }
                     event => {
                         if let Some(started) = starting.handle(&mut ctx, &event) {
+                            if ctx.plants(Mutant::LanesFromLedger) {
+                                let ledger = started.target.topics.get(&flow.name.ledger());
+                                let found = ledger.map_or(flow.lanes, |info| info.partitions);
+                                Arc::make_mut(&mut self.flow).lanes = found;
+                            }
                             let running = Running::start(&mut ctx, started);
                             self.phase = Phase::Running(Box::new(running));
                         } else {

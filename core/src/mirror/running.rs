@@ -7,6 +7,7 @@ use crate::delivery::exactly_once::Lane;
 use crate::event::{Ask, Event, GroupEvent, Listing, Turn, Urgency};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
+use crate::fault::{Faults, Mutant};
 use crate::identity::TopicIdentity;
 use crate::lane::LaneId;
 use crate::ledger::TopicTable;
@@ -45,7 +46,7 @@ struct Stopping {
 }
 
 impl Running {
-    pub fn start(ctx: &mut Context, started: Started) -> Running {
+    pub fn start(ctx: &mut Context<'_, impl Faults>, started: Started) -> Running {
         let mut discovery = Discovery::default();
         discovery.start(ctx, &started.source, &started.target);
         let know = Knowledge {
@@ -73,7 +74,7 @@ impl Running {
         running
     }
 
-    pub fn handle(&mut self, ctx: &mut Context, event: Event) {
+    pub fn handle(&mut self, ctx: &mut Context<'_, impl Faults>, event: Event) {
         self.dispatch(ctx, event);
         // Once the end is decided nothing more is begun: above all, nothing is committed.
         if ctx.out.exit().is_none() {
@@ -101,7 +102,7 @@ impl Running {
         machines.into_iter().flatten().chain(lanes).chain(displaced).filter(|at| now < *at).min()
     }
 
-    fn dispatch(&mut self, ctx: &mut Context, event: Event) {
+    fn dispatch(&mut self, ctx: &mut Context<'_, impl Faults>, event: Event) {
         match event {
             Event::Woke => {}
             Event::Stop(Urgency::Settle) => self.stop(ctx, None),
@@ -131,7 +132,7 @@ impl Running {
         }
     }
 
-    fn answered(&mut self, ctx: &mut Context, event: &Event) {
+    fn answered(&mut self, ctx: &mut Context<'_, impl Faults>, event: &Event) {
         if let Event::Configs { ask, answer, .. } = event
             && self.know.ledger_guard.answered(ctx, *ask, answer)
         {
@@ -152,7 +153,13 @@ impl Running {
         }
     }
 
-    fn described(&mut self, ctx: &mut Context, side: Side, ask: Ask, answer: Result<Listing, Trouble>) {
+    fn described(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        side: Side,
+        ask: Ask,
+        answer: Result<Listing, Trouble>,
+    ) {
         if side == Side::Source && answer.is_ok() {
             self.source_seen = ctx.now.instant;
         }
@@ -166,10 +173,11 @@ impl Running {
     }
 
     /// A ledger that was grown would move partitions between lanes (H3).
-    fn check_ledger_partitions(&self, ctx: &mut Context) {
+    fn check_ledger_partitions(&self, ctx: &mut Context<'_, impl Faults>) {
         let ledger = ctx.flow.name.ledger();
         let found = self.know.identity.partitions(&ledger);
-        if let Some(found) = found.filter(|found| *found != ctx.flow.lanes) {
+        let is_another = |found: &u32| *found != ctx.flow.lanes && !ctx.plants(Mutant::LanesFromLedger);
+        if let Some(found) = found.filter(is_another) {
             ctx.out.end(Exit::Configuration(format!(
                 "the ledger {ledger} now has {found} partitions, but delivery.lanes is {}: lanes are fixed \
                  when the ledger is created",
@@ -178,7 +186,7 @@ impl Running {
         }
     }
 
-    fn group(&mut self, ctx: &mut Context, event: GroupEvent) {
+    fn group(&mut self, ctx: &mut Context<'_, impl Faults>, event: GroupEvent) {
         match event {
             GroupEvent::Offered { turn, lanes } => {
                 ctx.out.push(Command::Accept(turn));
@@ -190,6 +198,10 @@ impl Running {
             }
             GroupEvent::Lost { turn, lanes } => {
                 tracing::warn!(?lanes, "lanes lost: the group went on without this instance");
+                if ctx.plants(Mutant::LostLanesCommit) {
+                    let deadline = ctx.now.instant + ctx.flow.limits.release_max;
+                    return self.taken_away(ctx, turn, lanes, |lane, _| lane.release(deadline));
+                }
                 self.taken_away(ctx, turn, lanes, Lane::lose);
             }
             GroupEvent::Replaced(text) => ctx.out.end(Exit::Replaced(text)),
@@ -206,7 +218,7 @@ impl Running {
         }
     }
 
-    fn offered(&mut self, ctx: &mut Context, lanes: Vec<LaneId>) {
+    fn offered(&mut self, ctx: &mut Context<'_, impl Faults>, lanes: Vec<LaneId>) {
         if self.stopping.is_some() || !self.membership.is_member() {
             // The offer crossed our leaving.
             return;
@@ -227,12 +239,12 @@ impl Running {
         }
     }
 
-    fn taken_away(
+    fn taken_away<F: Faults>(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, F>,
         turn: Turn,
         lanes: Vec<LaneId>,
-        give_up: impl Fn(&mut Lane, &mut Context),
+        give_up: impl Fn(&mut Lane, &mut Context<'_, F>),
     ) {
         for id in &lanes {
             if let Some(lane) = self.lanes.get_mut(id) {
@@ -243,7 +255,7 @@ impl Running {
         self.membership.owe_release(turn, lanes);
     }
 
-    fn share_memory(&mut self, ctx: &Context) {
+    fn share_memory(&mut self, ctx: &Context<'_, impl Faults>) {
         let open = self.lanes.values().filter(|lane| !lane.is_closed()).count();
         let share = share_of(ctx.flow.intake_bytes_max, open);
         for lane in self.lanes.values_mut() {
@@ -257,7 +269,7 @@ impl Running {
         }
     }
 
-    fn poll(&mut self, ctx: &mut Context) {
+    fn poll(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.know.discovery.poll(ctx);
         self.know.identity.poll(ctx);
         self.know.ledger_guard.poll(ctx);
@@ -286,14 +298,14 @@ impl Running {
     }
 
     /// An owner that cannot do its work leaves the group to those who can (S6, H9).
-    fn poll_membership(&mut self, ctx: &mut Context) {
+    fn poll_membership(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let now = ctx.now.instant;
         let able = now.since(self.source_seen) < ctx.flow.limits.unable_max;
         if self.doubts_source_at(ctx.flow) <= now {
             self.know.discovery.look_soon(now, Side::Source);
         }
         self.membership.poll(ctx, able);
-        if !self.membership.is_member() {
+        if !self.membership.is_member() || ctx.plants(Mutant::UnableOwnersStay) {
             return;
         }
         let displaced = self.lanes.values().filter_map(Lane::displaced).any(|until| until <= now);
@@ -308,7 +320,7 @@ impl Running {
         }
     }
 
-    fn leave(&mut self, ctx: &mut Context, again: Rejoin, why: &str) {
+    fn leave(&mut self, ctx: &mut Context<'_, impl Faults>, again: Rejoin, why: &str) {
         tracing::warn!(why, "leaving the group");
         for lane in self.lanes.values_mut() {
             lane.lose(ctx);
@@ -328,25 +340,29 @@ impl Running {
     }
 
     /// Settles what is open, gives all lanes up and leaves the group; then `exit`, if all went well.
-    fn stop(&mut self, ctx: &mut Context, exit: Option<Exit>) {
+    fn stop(&mut self, ctx: &mut Context<'_, impl Faults>, exit: Option<Exit>) {
         if self.stopping.is_some() {
             return;
         }
-        let unless_unsettled = exit.is_none();
+        let unless_unsettled = exit.is_none() && !ctx.plants(Mutant::StoppedEarlyIsDone);
         let exit = exit.unwrap_or_else(|| match &self.bounded {
             None => Exit::Done,
+            Some(_) if ctx.plants(Mutant::StoppedEarlyIsDone) => Exit::Done,
             Some(bounded) => bounded.stopped_early(ctx.flow),
         });
         let deadline = ctx.now.instant + ctx.flow.limits.stop_max;
         // Some time is left for leaving the group.
         let settle_by = ctx.now.instant + ctx.flow.limits.stop_max.mul_f32(0.75);
         for lane in self.lanes.values_mut() {
+            if ctx.plants(Mutant::StopsWithoutSettling) {
+                lane.lose(ctx);
+            }
             lane.release(settle_by);
         }
         self.stopping = Some(Stopping { deadline, exit, unless_unsettled });
     }
 
-    fn stop_now(&mut self, ctx: &mut Context) {
+    fn stop_now(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let busy = self.lanes.values().any(|lane| !lane.is_closed() || lane.left_unsettled());
         ctx.out.end(match (busy, &self.bounded) {
             (false, None) => Exit::Done,
@@ -354,7 +370,7 @@ impl Running {
         });
     }
 
-    fn poll_stopping(&mut self, ctx: &mut Context) {
+    fn poll_stopping(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let Some(Stopping { deadline, exit, unless_unsettled }) = &self.stopping else { return };
         let closed = self.lanes.values().all(Lane::is_closed);
         let late = *deadline <= ctx.now.instant;
@@ -372,7 +388,7 @@ impl Running {
         }
     }
 
-    fn report(&mut self, ctx: &mut Context) {
+    fn report(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let over = ctx.out.exit().is_some();
         let due = over || self.reported.is_none_or(|at| at + REPORT_EVERY <= ctx.now.instant);
         if !self.know.settled_something || !due {

@@ -7,6 +7,7 @@ use crate::config::Flow;
 use crate::event::{Ask, Event, LedgerRecord, Listing, TopicConfig};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
+use crate::fault::{Faults, Mutant};
 use crate::ledger::{Record, Terms, check_settings, decode, wanted_settings};
 use crate::mirror::Context;
 use crate::time::Instant;
@@ -64,7 +65,7 @@ impl Starting {
     }
 
     /// Asks what the present step needs, and gives up when it is time to.
-    pub fn poll(&mut self, ctx: &mut Context) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let now = ctx.now.instant;
         let since = *self.since.get_or_insert(now);
         if since + ctx.flow.limits.connect_max <= now {
@@ -102,7 +103,7 @@ impl Starting {
     }
 
     /// Takes in an answer; the result once the last step is done.
-    pub fn handle(&mut self, ctx: &mut Context, event: &Event) -> Option<Started> {
+    pub fn handle(&mut self, ctx: &mut Context<'_, impl Faults>, event: &Event) -> Option<Started> {
         match event {
             Event::Described { side, ask, answer } if self.asked == Some(*ask) => {
                 self.described(ctx, *side, answer);
@@ -138,7 +139,7 @@ impl Starting {
     }
 
     /// The replication factor is our own guess from the brokers that were last listed, and one of them may be gone.
-    fn try_with_other_brokers(&mut self, ctx: &mut Context, trouble: &Trouble) {
+    fn try_with_other_brokers(&mut self, ctx: &mut Context<'_, impl Faults>, trouble: &Trouble) {
         tracing::warn!(%trouble, "the ledger cannot be created yet");
         self.step = Step::DescribeTarget;
         self.asked = None;
@@ -146,7 +147,12 @@ impl Starting {
         self.retry_at = Some(self.backoff.after_failure(ctx.now.instant, &ctx.flow.limits));
     }
 
-    fn described(&mut self, ctx: &mut Context, side: Side, answer: &Result<Listing, Trouble>) {
+    fn described(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        side: Side,
+        answer: &Result<Listing, Trouble>,
+    ) {
         let listing = match answer {
             // Claims carry the ids for ever, and two unknown ids would pass for two clusters.
             Ok(listing) if listing.cluster_id.is_empty() => {
@@ -199,7 +205,7 @@ impl Starting {
         flow.filter.named().filter(|topic| !listed(topic)).collect()
     }
 
-    fn ledger_described(&mut self, ctx: &mut Context, listing: &Listing) {
+    fn ledger_described(&mut self, ctx: &mut Context<'_, impl Faults>, listing: &Listing) {
         let ledger = ctx.flow.name.ledger();
         if let Some(trouble) = listing.trouble.get(&ledger) {
             return self.failed(ctx, Side::Target, trouble);
@@ -214,7 +220,7 @@ impl Starting {
     }
 
     /// Both listings are there: do they fit each other and the configuration?
-    fn compare(&mut self, ctx: &mut Context) {
+    fn compare(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let (Some(source), Some(target)) = (&self.source, &self.target) else {
             return self.go_on(Step::DescribeSource);
         };
@@ -224,7 +230,7 @@ impl Starting {
         let ledger = ctx.flow.name.ledger();
         match target.topics.get(&ledger) {
             None => self.go_on(Step::DescribeLedger),
-            Some(info) if info.partitions != ctx.flow.lanes => {
+            Some(info) if info.partitions != ctx.flow.lanes && !ctx.plants(Mutant::LanesFromLedger) => {
                 ctx.out.end(Exit::Configuration(format!(
                     "the ledger {ledger} has {} partitions, but delivery.lanes is {}: lanes are fixed when \
                      the ledger is created",
@@ -235,7 +241,11 @@ impl Starting {
         }
     }
 
-    fn inspect(&mut self, ctx: &mut Context, answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>) {
+    fn inspect(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>,
+    ) {
         match answer.as_ref().map(|configs| configs.get(&ctx.flow.name.ledger())) {
             Ok(Some(config)) => match check_settings(config) {
                 Ok(()) => {
@@ -253,7 +263,7 @@ impl Starting {
     /// Claims by others under other terms mean that the flow's name is taken (H8).
     fn surveyed(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         answer: &Result<Vec<LedgerRecord>, Trouble>,
     ) -> Option<Started> {
         let records = match answer {
@@ -288,7 +298,7 @@ impl Starting {
         self.backoff.reset();
     }
 
-    fn failed(&mut self, ctx: &mut Context, side: Side, trouble: &Trouble) {
+    fn failed(&mut self, ctx: &mut Context<'_, impl Faults>, side: Side, trouble: &Trouble) {
         self.asked = None;
         self.trouble = Some((side, trouble.clone()));
         self.retry_at = Some(self.backoff.after_failure(ctx.now.instant, &ctx.flow.limits));
@@ -305,7 +315,7 @@ impl Starting {
         }
     }
 
-    fn give_up(&mut self, ctx: &mut Context) {
+    fn give_up(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let side = match self.step {
             Step::DescribeSource | Step::DescribeNamed => Side::Source,
             Step::DescribeTarget

@@ -2,6 +2,7 @@ use crate::backoff::{SOON, earlier};
 use crate::command::{Command, Topics};
 use crate::event::{Ask, Listing, TopicInfo};
 use crate::failure::{Side, Trouble};
+use crate::fault::Faults;
 use crate::mirror::Context;
 use crate::time::Instant;
 use kafka_types::{Partition, SourcePartition, TopicName};
@@ -37,7 +38,7 @@ struct Seen {
 
 impl Discovery {
     /// Starts from listings that were fetched already.
-    pub fn start(&mut self, ctx: &Context, source: &Listing, target: &Listing) {
+    pub fn start(&mut self, ctx: &Context<'_, impl Faults>, source: &Listing, target: &Listing) {
         self.source.take_all(ctx, source, |topic| ctx.flow.filter.takes(topic));
         self.target.take_all(ctx, target, |_| true);
         for seen in self.source.topics.values_mut() {
@@ -48,7 +49,7 @@ impl Discovery {
     }
 
     /// Asks for what is due.
-    pub fn poll(&mut self, ctx: &mut Context) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.source.poll(ctx, Side::Source);
         self.target.poll(ctx, Side::Target);
     }
@@ -62,7 +63,7 @@ impl Discovery {
     /// Takes in an answer to a question of its own. Whether it was one, and brought news.
     pub fn answered(
         &mut self,
-        ctx: &Context,
+        ctx: &Context<'_, impl Faults>,
         side: Side,
         ask: Ask,
         answer: &Result<Listing, Trouble>,
@@ -147,7 +148,7 @@ impl Discovery {
 }
 
 impl View {
-    fn poll(&mut self, ctx: &mut Context, side: Side) {
+    fn poll(&mut self, ctx: &mut Context<'_, impl Faults>, side: Side) {
         if self.wake_at().is_some_and(|next| next <= ctx.now.instant) {
             let ask = ctx.out.ask();
             self.asked = Some(ask);
@@ -161,7 +162,12 @@ impl View {
 
     /// A topic missing from a listing is kept until it has been missing repeatedly; what must happen to its
     /// partitions is for their lanes to say.
-    fn take_all(&mut self, ctx: &Context, listing: &Listing, takes: impl Fn(&TopicName) -> bool) {
+    fn take_all(
+        &mut self,
+        ctx: &Context<'_, impl Faults>,
+        listing: &Listing,
+        takes: impl Fn(&TopicName) -> bool,
+    ) {
         let mut missing = false;
         for (topic, seen) in &mut self.topics {
             if !listing.topics.contains_key(topic) && !listing.trouble.contains_key(topic) {

@@ -4,6 +4,7 @@ use super::making::Making;
 use super::topics::TargetTopics;
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
+use crate::fault::Faults;
 use crate::mirror::Context;
 use kafka_types::TopicName;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 impl TargetTopics {
     pub(super) fn round_failed(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         side: Side,
         topics: &BTreeMap<TopicName, Making>,
         trouble: &Trouble,
@@ -40,7 +41,7 @@ impl TargetTopics {
 
     pub(super) fn topic_failed(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         topic: &TopicName,
         making: &Making,
         trouble: &Trouble,
@@ -61,7 +62,7 @@ impl TargetTopics {
     /// Whoever starts the mirror is told at once. A topic that appears years later must not end the others.
     fn denied(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         side: Side,
         topic: &TopicName,
         making: &Making,

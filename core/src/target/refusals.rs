@@ -1,3 +1,4 @@
+use crate::fault::Faults;
 use crate::mirror::Context;
 use crate::time::Instant;
 use kafka_types::TopicName;
@@ -17,7 +18,7 @@ struct Refusal {
 }
 
 impl Refusals {
-    pub(super) fn add(&mut self, ctx: &Context, topic: &TopicName, why: String) {
+    pub(super) fn add(&mut self, ctx: &Context<'_, impl Faults>, topic: &TopicName, why: String) {
         let again_at = ctx.now.instant + ctx.flow.refresh;
         self.topics.insert(topic.clone(), Refusal { why, again_at });
     }

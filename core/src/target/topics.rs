@@ -16,6 +16,7 @@ use crate::config::Start;
 use crate::delivery::exactly_once::Lane;
 use crate::event::{Ask, Event, Listing, TopicConfig};
 use crate::failure::{Side, Trouble};
+use crate::fault::{Faults, Mutant};
 use crate::ledger::{FlowStart, Record, TargetPin, TopicRecord};
 use crate::mirror::{Context, Knowledge};
 use crate::target::{config_for_copy, would_alter_records};
@@ -70,7 +71,7 @@ impl TargetTopics {
     }
 
     /// Starts the next round when one is due.
-    pub fn poll(&mut self, ctx: &mut Context, know: &Knowledge, lane: &mut Lane) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>, know: &Knowledge, lane: &mut Lane) {
         if !lane.is_mirroring() {
             self.round = None;
             return;
@@ -96,7 +97,7 @@ impl TargetTopics {
     /// Takes in an answer to a question of its own. Whether it was one.
     pub fn handle(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         lane: &mut Lane,
         event: &Event,
@@ -129,7 +130,7 @@ impl TargetTopics {
         true
     }
 
-    fn begin(&mut self, ctx: &mut Context, know: &Knowledge, lane: &mut Lane) {
+    fn begin(&mut self, ctx: &mut Context<'_, impl Faults>, know: &Knowledge, lane: &mut Lane) {
         let ledger = lane.ledger();
         let waits = |topic: &TopicName| self.refusals.wait(topic, ctx.now.instant);
         let mut pin = BTreeMap::new();
@@ -174,7 +175,12 @@ impl TargetTopics {
         }
     }
 
-    fn ask(&mut self, ctx: &mut Context, step: Step, topics: BTreeMap<TopicName, Making>) -> Ask {
+    fn ask(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        step: Step,
+        topics: BTreeMap<TopicName, Making>,
+    ) -> Ask {
         let ask = ctx.out.ask();
         self.round = Some(Round { step, ask, topics });
         ask
@@ -182,13 +188,14 @@ impl TargetTopics {
 
     fn ask_pins(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         lane: &mut Lane,
         topics: BTreeMap<TopicName, Making>,
         flow: bool,
     ) {
         let at = match (flow, ctx.flow.start) {
             (true, Start::Latest) => Place::LastStable,
+            (false, Start::Latest) if ctx.plants(Mutant::LaterTopicsStartLikeTheFlow) => Place::LastStable,
             (true, Start::Time(time)) => Place::Time(time),
             (true, Start::Earliest) | (false, _) => Place::Earliest,
         };
@@ -204,7 +211,7 @@ impl TargetTopics {
 
     fn pinned(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         lane: &mut Lane,
         flow: bool,
         answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
@@ -237,13 +244,17 @@ impl TargetTopics {
         self.note(lane, records);
     }
 
-    fn ask_configs(&mut self, ctx: &mut Context, topics: BTreeMap<TopicName, Making>) {
+    fn ask_configs(&mut self, ctx: &mut Context<'_, impl Faults>, topics: BTreeMap<TopicName, Making>) {
         let names = topics.keys().cloned().collect();
         let ask = self.ask(ctx, Step::Configs, topics);
         ctx.out.push(Command::DescribeConfigs { side: Side::Source, ask, topics: names });
     }
 
-    fn configured(&mut self, ctx: &mut Context, answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>) {
+    fn configured(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>,
+    ) {
         let mut topics = self.end_round();
         let configs = match answer {
             Ok(configs) => configs,
@@ -269,7 +280,11 @@ impl TargetTopics {
         ctx.out.push(Command::CreateTopics { ask, topics: new_topics });
     }
 
-    fn created(&mut self, ctx: &mut Context, answer: &BTreeMap<TopicName, Result<(), Trouble>>) {
+    fn created(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &BTreeMap<TopicName, Result<(), Trouble>>,
+    ) {
         let mut topics = self.end_round();
         topics.retain(|topic, making| match answer.get(&ctx.flow.rename.target(topic)) {
             Some(Ok(())) => true,
@@ -282,7 +297,7 @@ impl TargetTopics {
         self.ask_look(ctx, topics);
     }
 
-    fn ask_look(&mut self, ctx: &mut Context, topics: BTreeMap<TopicName, Making>) {
+    fn ask_look(&mut self, ctx: &mut Context<'_, impl Faults>, topics: BTreeMap<TopicName, Making>) {
         if topics.is_empty() {
             return self.try_again(ctx);
         }
@@ -291,7 +306,7 @@ impl TargetTopics {
         ctx.out.push(Command::Describe { side: Side::Target, ask, topics: Topics::Named(names) });
     }
 
-    fn looked(&mut self, ctx: &mut Context, answer: &Result<Listing, Trouble>) {
+    fn looked(&mut self, ctx: &mut Context<'_, impl Faults>, answer: &Result<Listing, Trouble>) {
         let mut topics = self.end_round();
         let listing = match answer {
             Ok(listing) => listing,
@@ -314,7 +329,7 @@ impl TargetTopics {
         }
     }
 
-    fn ask_grow(&mut self, ctx: &mut Context, topics: BTreeMap<TopicName, Making>) {
+    fn ask_grow(&mut self, ctx: &mut Context<'_, impl Faults>, topics: BTreeMap<TopicName, Making>) {
         let grow = topics
             .iter()
             .filter(|(_, making)| making.is_pinned() || making.is_short())
@@ -324,7 +339,11 @@ impl TargetTopics {
         ctx.out.push(Command::GrowTopics { ask, topics: grow });
     }
 
-    fn grown(&mut self, ctx: &mut Context, answer: &BTreeMap<TopicName, Result<(), Trouble>>) {
+    fn grown(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &BTreeMap<TopicName, Result<(), Trouble>>,
+    ) {
         let mut topics = self.end_round();
         topics.retain(|topic, making| match answer.get(&ctx.flow.rename.target(topic)) {
             Some(Err(trouble)) => {
@@ -343,13 +362,17 @@ impl TargetTopics {
         }
     }
 
-    fn ask_judge(&mut self, ctx: &mut Context, topics: BTreeMap<TopicName, Making>) {
+    fn ask_judge(&mut self, ctx: &mut Context<'_, impl Faults>, topics: BTreeMap<TopicName, Making>) {
         let names = topics.keys().map(|topic| ctx.flow.rename.target(topic)).collect();
         let ask = self.ask(ctx, Step::Judge, topics);
         ctx.out.push(Command::DescribeConfigs { side: Side::Target, ask, topics: names });
     }
 
-    fn judged(&mut self, ctx: &mut Context, answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>) {
+    fn judged(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        answer: &Result<BTreeMap<TopicName, TopicConfig>, Trouble>,
+    ) {
         let mut topics = self.end_round();
         let configs = match answer {
             Ok(configs) => configs,
@@ -383,7 +406,7 @@ impl TargetTopics {
 
     fn measured(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         lane: &mut Lane,
         answer: &BTreeMap<TargetPartition, Result<crate::event::TargetEnd, Trouble>>,
@@ -432,7 +455,7 @@ impl TargetTopics {
         self.round.take().map(|round| round.topics).unwrap_or_default()
     }
 
-    pub(super) fn try_again(&mut self, ctx: &Context) {
+    pub(super) fn try_again(&mut self, ctx: &Context<'_, impl Faults>) {
         self.again_at = earlier(self.again_at, Some(ctx.now.instant + SOON));
     }
 }

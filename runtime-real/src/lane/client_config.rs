@@ -64,7 +64,9 @@ pub(super) fn target_reader(user: &ClientConfig) -> ClientConfig {
 /// The lane's transactional producer.
 pub(super) fn target_producer(user: &ClientConfig, transactional_id: &str) -> ClientConfig {
     let mut config = user.clone();
-    default(&mut config, "linger.ms", "5");
+    // Longer than an answer takes, or the broker's thread would poll without a pause while it waits for one
+    // (docs/librdkafka.md). A full batch does not linger, and neither do ledger records, which are flushed.
+    default(&mut config, "linger.ms", "50");
     default(&mut config, "batch.size", "1000000");
     default(&mut config, "batch.num.messages", "10000");
     let timeout = transaction_timeout(user);
@@ -136,9 +138,9 @@ mod tests {
     #[test]
     fn speed_is() {
         let mut user = user();
-        user.set("linger.ms", "50").set("transaction.timeout.ms", "20000");
+        user.set("linger.ms", "7").set("transaction.timeout.ms", "20000");
         let producer = target_producer(&user, "verbatim-f-0");
-        assert_eq!(producer.get("linger.ms"), Some("50"));
+        assert_eq!(producer.get("linger.ms"), Some("7"));
         assert_eq!(producer.get("transaction.timeout.ms"), Some("20000"));
     }
 

@@ -15,6 +15,7 @@ mod emitter;
 mod failure;
 mod flight;
 mod ledger_reader;
+mod lineup;
 mod prepare;
 mod producer;
 mod run;

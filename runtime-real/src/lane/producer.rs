@@ -5,6 +5,7 @@ use super::client_config::{self, INIT_MAX};
 use super::emitter::Emitter;
 use super::failure::{self, Call};
 use super::flight::Flight;
+use super::lineup::Lineup;
 use super::prepare::{self, Targets};
 use super::store::Held;
 use super::watchdog::Watchdog;
@@ -90,6 +91,8 @@ pub(super) struct Outbox {
     pub(super) emitter: Emitter,
     pub(super) watchdog: Watchdog,
     pub(super) settings: Arc<LaneSettings>,
+    /// Batches that the client has not been given yet.
+    pub(super) lineup: Lineup<Waiting>,
     /// Batches whose delivery reports are not all in.
     pub(super) flights: BTreeMap<BatchId, Flight>,
     /// Ledger records on their way, as one batch.
@@ -97,6 +100,13 @@ pub(super) struct Outbox {
     pub(super) transaction: Option<Transaction>,
     /// How long committing or aborting may take.
     pub(super) end_max: Duration,
+}
+
+pub(super) struct Waiting {
+    attempt: Attempt,
+    records: Vec<OwnedMessage>,
+    /// To be sent one by one, each awaited before the next.
+    alone: bool,
 }
 
 pub(super) struct Transaction {
@@ -150,9 +160,17 @@ impl Outbox {
             Ok(producer) => {
                 let producer = producer?;
                 emitter.emit(attempt, LaneEvent::Opened);
-                let (flights, ledger, transaction) = (BTreeMap::new(), None, None);
-                let end_max = client_config::end_transaction_max(&settings.target);
-                Some(Outbox { producer, emitter, watchdog, settings, flights, ledger, transaction, end_max })
+                Some(Outbox {
+                    producer,
+                    emitter,
+                    watchdog,
+                    lineup: Lineup::default(),
+                    flights: BTreeMap::new(),
+                    ledger: None,
+                    transaction: None,
+                    end_max: client_config::end_transaction_max(&settings.target),
+                    settings,
+                })
             }
             Err(error) => {
                 let failure = failure::of_call(Call::Init, &error, error.fatal.then_some(&error), id);
@@ -182,7 +200,7 @@ impl Outbox {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             self.land();
-            if obeyed.is_err() || self.emitter.is_abandoned() {
+            if obeyed.and_then(|()| self.hand_over()).is_err() || self.emitter.is_abandoned() {
                 return;
             }
         }
@@ -191,7 +209,17 @@ impl Outbox {
     fn obey(&mut self, attempt: Attempt, command: ProducerCommand) -> Result<(), CalledOff> {
         match command {
             ProducerCommand::Produce { batch, held, target, alone } => {
-                self.produce(attempt, batch, held, &target, alone)
+                match held {
+                    Some(Held { records, bytes, .. }) => {
+                        let size = (records.len(), bytes);
+                        self.lineup.push(batch, target, size, Waiting { attempt, records, alone });
+                    }
+                    None => {
+                        let text = format!("batch {batch} is not held");
+                        self.emitter.failed(attempt, Step::Produce, Failure::Abort(text));
+                    }
+                }
+                Ok(())
             }
             ProducerCommand::Settle(records) => self.settle(attempt, records),
             ProducerCommand::Abort => self.abort(attempt),
@@ -227,25 +255,31 @@ impl Outbox {
         failure::of_record(error, fatal.as_ref(), target, &self.settings.transactional_id)
     }
 
+    /// Gives the client what it may have by now.
+    fn hand_over(&mut self) -> Result<(), CalledOff> {
+        while let Some((target, load)) = self.lineup.next() {
+            for (batch, waiting) in load {
+                self.produce(batch, &target, waiting)?;
+            }
+            // What cannot go out lands at once, and lets go what waits behind it.
+            self.land();
+        }
+        Ok(())
+    }
+
     fn produce(
         &mut self,
-        attempt: Attempt,
         batch: BatchId,
-        held: Option<Held>,
         target: &TargetPartition,
-        alone: bool,
+        waiting: Waiting,
     ) -> Result<(), CalledOff> {
-        let Some(held) = held else {
-            let text = format!("batch {batch} is not held");
-            self.emitter.failed(attempt, Step::Produce, Failure::Abort(text));
-            return Ok(());
-        };
-        self.flights.insert(batch, Flight::new(attempt, target.topic.clone(), held.records.len() as u64));
+        let Waiting { attempt, records, alone } = waiting;
+        self.flights.insert(batch, Flight::new(attempt, target.topic.clone(), records.len() as u64));
         if let Err(failure) = self.begin() {
             self.flight(batch).not_queued(Refusal::Collateral(failure));
             return Ok(());
         }
-        for mut record in held.records {
+        for mut record in records {
             self.queue(batch, target, &mut record)?;
             if alone {
                 self.await_alone(batch, SourceOffset(record.offset()))?;
@@ -354,6 +388,7 @@ impl Outbox {
     fn land(&mut self) {
         self.count_deliveries();
         for (batch, flight) in self.flights.extract_if(.., |_, flight| flight.has_landed()) {
+            self.lineup.landed(batch);
             self.emitter.emit(flight.attempt, LaneEvent::Acked(batch, flight.outcome()));
         }
     }

@@ -17,9 +17,9 @@ pub(super) struct Facts {
     pub(super) hash: RecordHash,
 }
 
-/// Where a batch is cut, if the burst it came in does not end before.
+/// Where a batch is cut, if the burst it came in does not end before: so that it fits one request to the target.
 pub(super) const RECORDS_MAX: usize = 1_000;
-pub(super) const BYTES_MAX: u64 = 1 << 20;
+pub(super) const BYTES_MAX: u64 = 900_000;
 
 /// Records of one partition, in order, on their way to become a batch. `M` is what carries a record.
 pub(super) struct Run<M> {

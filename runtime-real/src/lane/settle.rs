@@ -61,7 +61,8 @@ impl Outbox {
         records: Vec<NewLedgerRecord>,
     ) -> Result<Result<Option<TargetOffset>, Failure>, CalledOff> {
         self.count_deliveries();
-        if let Some((batch, _)) = self.flights.iter().find(|(_, flight)| !flight.has_landed()) {
+        let in_flight = self.flights.iter().find(|(_, flight)| !flight.has_landed()).map(|(batch, _)| *batch);
+        if let Some(batch) = in_flight.or(self.lineup.waiting()) {
             return Ok(Err(Failure::Abort(format!("batch {batch} is not acknowledged yet"))));
         }
         if let Err(failure) = self.begin() {
@@ -100,6 +101,7 @@ impl Outbox {
 
     /// Purges what is in flight, of which nothing more is said, and aborts.
     pub(super) fn abort(&mut self, attempt: Attempt) -> Result<(), CalledOff> {
+        self.lineup.clear();
         self.flights.clear();
         self.ledger = None;
         let Some(Transaction { end_txn_sent_before, .. }) = self.transaction else {

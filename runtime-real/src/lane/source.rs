@@ -332,7 +332,8 @@ impl Reader {
         let Some(run) = run else { return };
         let id = self.store.new_id();
         let ticket = run.ticket(id, place.clone());
-        let held = Held { attempt: self.attempt, partition: place.clone(), records: run.records };
+        let (attempt, bytes) = (self.attempt, ticket.bytes);
+        let held = Held { attempt, partition: place.clone(), records: run.records, bytes };
         self.store.insert(id, held);
         self.emitter.emit(self.attempt, LaneEvent::Fetched(ticket));
     }

@@ -13,6 +13,8 @@ pub(super) struct Held<M = OwnedMessage> {
     pub(super) attempt: Attempt,
     pub(super) partition: SourcePartition,
     pub(super) records: Vec<M>,
+    /// Of all records together.
+    pub(super) bytes: u64,
 }
 
 /// Shared by a lane's two threads: one fills it, the other empties it.
@@ -71,7 +73,7 @@ mod tests {
         let store: BatchStore<&str> = BatchStore::default();
         let insert = |attempt, partition| {
             let (id, partition) = (store.new_id(), SourcePartition::new("orders", partition));
-            store.insert(id, Held { attempt: Attempt(attempt), partition, records: vec!["r"] });
+            store.insert(id, Held { attempt: Attempt(attempt), partition, records: vec!["r"], bytes: 1 });
             id
         };
         let (old, new, other) = (insert(1, 0), insert(2, 0), insert(2, 1));

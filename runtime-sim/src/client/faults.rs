@@ -11,6 +11,8 @@ pub struct ClientFaults {
     pub batch_records_max: u32,
     /// Most records that a source consumer hands on at once.
     pub fetch_records_max: u32,
+    /// A record is not even queued, for a passing reason of the library's own.
+    pub send_refused: Rate,
     /// A step of the process takes up to `slow_step_max_ms`.
     pub slow_step: Rate,
     pub slow_step_max_ms: Millis,
@@ -21,6 +23,7 @@ impl Default for ClientFaults {
         ClientFaults {
             batch_records_max: 10_000,
             fetch_records_max: 1_000,
+            send_refused: Rate::NEVER,
             slow_step: Rate::NEVER,
             slow_step_max_ms: 2_000,
         }
@@ -48,4 +51,20 @@ pub struct ClientMutants {
     pub aborted_records_are_read: bool,
     /// 69: positions are assigned without their leader epoch.
     pub start_without_epoch: bool,
+    /// 5: the ledger is read with what its open and aborted transactions hold.
+    pub ledger_is_read_uncommitted: bool,
+    /// 16: batches outlive a rewind, and the lane's taking.
+    pub batches_outlive_their_attempt: bool,
+    /// 26: the source is read with what its open and aborted transactions hold.
+    pub source_is_read_uncommitted: bool,
+    /// 29: records without a value arrive with an empty one.
+    pub tombstones_become_empty: bool,
+    /// 29: headers are left out.
+    pub headers_are_dropped: bool,
+    /// 29: records get the time at which they are sent.
+    pub timestamps_are_renewed: bool,
+    /// 63: a lane may produce to partitions that its producer does not know yet.
+    pub prepares_unseen: bool,
+    /// 57: ledger records are sent while others of the transaction are on their way.
+    pub settles_in_flight: bool,
 }

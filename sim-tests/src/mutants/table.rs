@@ -1,6 +1,7 @@
 use crate::run::Planted;
 use kafka_model::BrokerFaults;
 use runtime_sim::{ClientMutants, SimMutants};
+use verbatim_core::fault::Mutant as OfMirror;
 
 /// A bug that can be planted.
 #[derive(Clone, Copy)]
@@ -41,23 +42,127 @@ fn simulator(planted: &mut Planted) -> &mut SimMutants {
 }
 
 macro_rules! mutants {
-    ($($number:literal $name:literal $expected:expr, $what:literal, $part:ident $(. $switch:ident)+;)*) => {
-        /// Every mutant outside the mirror, by its number.
+    ($($number:literal $name:literal $expected:expr, $what:literal,
+        $($part:ident.$switch:ident)&+;)*
+    ) => {
+        /// Every mutant, by its number.
         pub const TABLE: &[Mutant] = &[
             $(Mutant {
                 number: $number,
                 name: $name,
                 what: $what,
                 expected: $expected,
-                plant: |planted| $part(planted)$(.$switch)+ = true,
+                plant: |planted| {
+                    $(plant!(planted, $part.$switch);)+
+                },
             },)*
         ];
+    };
+}
+
+macro_rules! plant {
+    ($planted:ident, mirror.$mutant:ident) => {
+        $planted.mirror = Some(OfMirror::$mutant)
+    };
+    ($planted:ident, $part:ident.$switch:ident) => {
+        $part($planted).$switch = true
     };
 }
 
 use Expected::{Caught, Harmless, Unseen};
 
 mutants! {
+    1 "settles-what-was-read" Caught,
+        "KIP-3's own bug: the position of all that was read is settled, while records still wait to be sent",
+        mirror.SettlesWhatWasRead;
+    3 "position-one-too-far" Caught,
+        "the position is that of the last record plus two",
+        mirror.PositionOneTooFar;
+    3 "position-one-short" Caught,
+        "the position is that of the last record",
+        mirror.PositionOneShort;
+    5 "ledger-read-uncommitted" Caught,
+        "the ledger is read with what open and aborted transactions left in it",
+        client.ledger_is_read_uncommitted;
+    8 "rewinds-nothing" Caught,
+        "after an abort, reading goes on from where it stood",
+        mirror.RewindsNothing;
+    8 "rewinds-one-partition" Caught,
+        "after an abort, only the first partition is read again",
+        mirror.RewindsOnePartition;
+    9 "lost-lanes-commit"
+        Unseen("fencing decides who may commit, never the group"),
+        "a lane that was lost settles what is open, as if it had been recalled",
+        mirror.LostLanesCommit;
+    10 "unknown-is-not-settled" Caught,
+        "a commit of unknown outcome is taken for one that failed, and its records are sent again from memory",
+        mirror.UnknownIsNotSettled;
+    11 "unknown-is-settled" Caught,
+        "a commit of unknown outcome is taken for one that succeeded, and the lane goes on from memory",
+        mirror.UnknownIsSettled;
+    13 "refusals-not-counted" Caught,
+        "a batch that the target or the client library refused does not count against its run",
+        mirror.RefusalsAreNotCounted & client.prepares_unseen;
+    16 "produces-what-is-given-up"
+        Unseen("what is produced is settled like all else; the hand-over only takes longer"),
+        "a lane that is to be given up goes on to produce what it had buffered",
+        mirror.ProducesWhatIsGivenUp;
+    16 "buffers-outlive-their-attempt" Caught,
+        "what was buffered before a rewind is produced after it",
+        mirror.BuffersOutliveTheirAttempt & client.batches_outlive_their_attempt;
+    17 "settles-buffers-that-it-drops" Caught,
+        "a lane that is given up settles the position of what it had buffered, and drops that",
+        mirror.SettlesBuffersThatItDrops;
+    21 "out-of-range-from-start" Caught,
+        "a position that the source no longer has is replaced by the log's start",
+        mirror.OutOfRangeGoesOnFromStart;
+    21 "out-of-range-from-end" Caught,
+        "a position that the source no longer has is replaced by the log's end",
+        mirror.OutOfRangeGoesOnFromEnd;
+    22 "continues-topics-made-anew" Caught,
+        "a topic that was deleted and made again is gone on with at the old position",
+        mirror.ContinuesTopicsMadeAnew;
+    23 "truncation-ignored" Caught,
+        "a log that was cut back is waited for to grow up to the position again",
+        mirror.TruncationIsIgnored;
+    24 "holes-are-gaps" Caught,
+        "offsets without records, of markers or compaction, are told as lost",
+        mirror.HolesAreGaps;
+    25 "markers-not-passed" Caught,
+        "the position never passes trailing markers",
+        mirror.MarkersAreNotPassed;
+    26 "source-read-uncommitted" Caught,
+        "the source is read with what open and aborted transactions hold",
+        client.source_is_read_uncommitted;
+    29 "tombstones-become-empty" Caught,
+        "records without a value are copied with an empty one",
+        client.tombstones_become_empty;
+    29 "headers-dropped" Caught,
+        "headers are left out",
+        client.headers_are_dropped;
+    29 "timestamps-renewed" Caught,
+        "records get the time at which they are copied",
+        client.timestamps_are_renewed;
+    30 "skips-oversized-records" Caught,
+        "a record that the target does not take is left out without a word",
+        mirror.SkipsOversizedRecords;
+    32 "unable-owners-stay"
+        Unseen("what keeps an owner from working ends with the faults, so it is only late"),
+        "an owner that cannot work keeps its lanes",
+        mirror.UnableOwnersStay;
+    33 "stops-without-settling"
+        Unseen("whoever takes the lane next ends what was left open, or its time-out does"),
+        "a stop leaves open what is open, and says that it is done",
+        mirror.StopsWithoutSettling;
+    34 "one-halt-restarts-all" Caught,
+        "one partition that cannot go on has its whole lane taken again, for ever",
+        mirror.OneHaltRestartsAll;
+    35 "stopped-early-is-done" Caught,
+        "a bounded run that is told to stop says that it is done",
+        mirror.StoppedEarlyIsDone;
+    35 "halted-is-done" Caught,
+        "a bounded run says that it is done although partitions halted",
+        mirror.HaltedIsDone;
     36 "sequence-reset" Caught,
         "sequence numbers begin anew when a leader moves, and the broker takes new records for old ones",
         client.sequence_resets_on_leader_change;
@@ -95,6 +200,9 @@ mutants! {
     56 "retried-commit-is-clean" Caught,
         "a commit that the client library retried by itself counts as clean (KAFKA-17754)",
         client.retried_commit_is_clean;
+    57 "settles-unacknowledged" Caught,
+        "ledger records follow before the run's records are acknowledged",
+        mirror.SettlesUnacknowledged & client.settles_in_flight;
     58 "replay-ends-at-the-end" Caught,
         "a replay of the ledger ends at the end of the partition, not at the lane's own claim",
         client.replay_ends_at_end_of_partition;
@@ -102,13 +210,46 @@ mutants! {
         Unseen("a commit with an EndTxn left unanswered is of unknown outcome already, so the lane is taken again first"),
         "INVALID_TXN_STATE is mended by an abort, and the lane goes on from memory",
         client.invalid_state_is_abortable;
+    59 "unknown-is-aborted"
+        Unseen("a producer that is asked to abort what it does not know refuses, and so the lane is taken again"),
+        "whatever is unknown is aborted by the same producer, which goes on from memory",
+        mirror.UnknownIsAborted;
+    60 "lanes-from-ledger" Caught,
+        "there are as many lanes as the ledger happens to have partitions",
+        mirror.LanesFromLedger;
+    61 "later-topics-start-like-the-flow" Caught,
+        "topics that appear later start where the flow was told to start, not at their beginning",
+        mirror.LaterTopicsStartLikeTheFlow;
+    62 "topics-proved-at-take-only" Caught,
+        "topic ids are compared when a lane is taken, and never again",
+        mirror.ProvesTopicsAtTakeOnly;
     63 "send-errors-not-counted"
         Unseen("a lane's producer knows a partition before it sends there, so its queue takes every record"),
         "a record that the library's queue did not take counts as acknowledged",
-        client.send_errors_are_not_counted;
+        client.send_errors_are_not_counted & client.prepares_unseen;
+    64 "skips-oversized-batches" Caught,
+        "a batch that the target does not take is left out as a whole",
+        mirror.SkipsOversizedBatches;
+    66 "older-attempts-count" Caught,
+        "what belongs to an older attempt is believed",
+        mirror.OlderAttemptsCount & client.batches_outlive_their_attempt;
+    67 "keeps-its-size"
+        Unseen("the producer's own time-out, or the owner's leaving, ends such a run before its transaction times out"),
+        "a transaction that timed out is tried again with as many records",
+        mirror.KeepsItsSize;
+    68 "done-once-own-lanes-are" Caught,
+        "a bounded run is done once the lanes of this instance are",
+        mirror.DoneOnceOwnLanesAre;
+    69 "positions-without-epoch" Caught,
+        "positions are read from without their leader epoch, so truncation while nobody read goes unnoticed",
+        mirror.PositionsWithoutEpoch;
     69 "start-without-epoch" Caught,
         "positions are assigned without their leader epoch, so truncation goes unnoticed",
         client.start_without_epoch;
+    70 "retakes-when-fenced"
+        Unseen("the group soon tells one of the two, and until then they only waste work"),
+        "a lane that another instance took is taken back at once",
+        mirror.RetakesWhenFenced;
 }
 
 /// The simulator's own, by which others can no longer be caught.

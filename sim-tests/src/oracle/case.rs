@@ -72,13 +72,18 @@ pub fn advances(
     touched.into_iter().map(advance).collect()
 }
 
-/// Finds the state of the source's log that the copies fit, the latest first.
+/// Finds the state of the source's log that the copies fit, the latest first. A mere position, past markers or what was
+/// aborted, fits many and speaks for no cut: so the earliest.
 fn lay_beside(source: &Shadow, advance: &mut Advance) {
     let empty = Log::default();
     let log = source.log(advance.source_id, advance.partition.partition).unwrap_or(&empty);
     let earliest: Lineage = advance.before.as_ref().map_or(0, |before| before.lineage);
     let mut now = None;
-    for lineage in (earliest..=log.lineage()).rev() {
+    let mut lineages: Vec<Lineage> = (earliest..=log.lineage()).rev().collect();
+    if advance.copies.is_empty() {
+        lineages.reverse();
+    }
+    for lineage in lineages {
         let stretch = log.committed(lineage, advance.from, advance.to);
         let expected = Expected {
             partition: &advance.partition,

@@ -28,8 +28,7 @@ impl Oracle {
                 if progress.is_some_and(|progress| progress.halted.is_some()) {
                     continue;
                 }
-                let pinned = self.standing.topics.get(topic).and_then(|it| it.starts.get(partition.index()));
-                let position = progress.map_or(pinned.copied().unwrap_or(0), |progress| progress.next);
+                let position = progress.map_or(self.pinned_start(&place), |progress| progress.next);
                 let records = self.source.log(id, partition).map_or(0, |log| {
                     log.committed(log.lineage(), position, view.last_stable_offset).records.len()
                 });
@@ -60,6 +59,12 @@ pub fn ends(source: &Cluster) -> Ends {
 }
 
 impl Oracle {
+    /// Where the ledger says that copying begins in a partition of which nothing was copied yet.
+    fn pinned_start(&self, place: &SourcePartition) -> Offset {
+        let topic = self.standing.topics.get(&place.topic);
+        topic.and_then(|it| it.starts.get(place.partition.index())).copied().unwrap_or(0)
+    }
+
     /// A partition that is not copied up to its end, or whose copies readers of the target do not see.
     pub fn short_of(&self, ends: &Ends, source: &Cluster, target: &Cluster) -> Option<String> {
         ends.iter().find_map(|((place, id), end)| {
@@ -67,11 +72,15 @@ impl Oracle {
                 return None;
             }
             let progress = self.standing.partitions.get(place);
-            let position = progress.map_or(0, |progress| progress.next);
+            let position = progress.map_or(self.pinned_start(place), |progress| progress.next);
             let log = self.source.log(*id, place.partition)?;
             let left = log.committed(log.lineage(), position.max(log.start), *end).records.len();
             if 0 < left {
                 return Some(format!("{place} stands at {position}: {left} records below {end} are left"));
+            }
+            // A flow that starts at the end has nothing to copy of what was there before.
+            if *end <= self.pinned_start(place) {
+                return None;
             }
             // What an administrator deleted on the target was there before.
             let progress = progress.filter(|it| target.topic_id(&it.target_topic) == Some(it.target_id))?;

@@ -39,6 +39,7 @@ use ledger::LedgerRecord;
 use progress::{Owner, Standing};
 use settlement::Settlement;
 use shadow::Shadow;
+use std::collections::BTreeMap;
 
 /// How the flow under test names things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +49,10 @@ pub struct FlowNames {
     pub transactional_id_prefix: String,
     /// A target topic is this and the source topic's name.
     pub target_prefix: String,
-    /// The largest batch that target topics take.
-    pub target_batch_bytes_max: usize,
+    /// The largest batch that the copies of these source topics take, where it is not what most topics take.
+    pub target_bytes_max: BTreeMap<TopicName, usize>,
+    /// What the source held when the flow first started is not to be copied.
+    pub starts_at_end: bool,
 }
 
 impl FlowNames {
@@ -58,8 +61,13 @@ impl FlowNames {
             ledger: format!("verbatim.{flow}.ledger.internal"),
             transactional_id_prefix: format!("verbatim-{flow}-"),
             target_prefix: target_prefix.to_owned(),
-            target_batch_bytes_max: 1_048_588,
+            target_bytes_max: BTreeMap::new(),
+            starts_at_end: false,
         }
+    }
+
+    pub fn target_bytes_max(&self, source: &TopicName) -> usize {
+        self.target_bytes_max.get(source).copied().unwrap_or(1_048_588)
     }
 
     pub fn source_topic(&self, target: &TopicName) -> TopicName {
@@ -199,6 +207,7 @@ impl Oracle {
         broken.retain(|it| !self.is_excused(it));
         broken.sort_by_key(|violation| violation.invariant);
         self.violations.extend(broken);
+        let is_flow_start = settlement.ledger.iter().any(|it| it.record == Ok(LedgerRecord::FlowStart));
         for noted in &settlement.ledger {
             match &noted.record {
                 Ok(LedgerRecord::Claim(claim)) => {
@@ -211,6 +220,9 @@ impl Oracle {
                     self.standing.owners.insert(noted.lane, owner);
                 }
                 Ok(LedgerRecord::Topic(topic, record)) => {
+                    if is_flow_start {
+                        self.standing.first_topics.insert(topic.clone(), record.clone());
+                    }
                     self.standing.topics.insert(topic.clone(), record.clone());
                 }
                 Ok(LedgerRecord::FlowStart | LedgerRecord::Entry(..)) | Err(_) => {}

@@ -63,6 +63,8 @@ pub struct Standing {
     pub partitions: BTreeMap<SourcePartition, Progress>,
     pub owners: BTreeMap<i32, Owner>,
     pub topics: BTreeMap<TopicName, TopicRecord>,
+    /// Those that existed when the flow first started, with where it did.
+    pub first_topics: BTreeMap<TopicName, TopicRecord>,
 }
 
 impl Standing {

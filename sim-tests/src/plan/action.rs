@@ -108,6 +108,10 @@ pub enum Action {
         topic: String,
         partitions: i32,
     },
+    /// An operator gives the ledger more partitions, which nobody may do.
+    GrowLedger {
+        partitions: i32,
+    },
     FillDisk {
         cluster: Cluster,
         broker: BrokerNumber,

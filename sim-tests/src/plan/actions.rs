@@ -213,6 +213,9 @@ impl Draft<'_> {
                 };
                 self.push(begin, stall(true, stalled.clone()));
                 self.push(at + 1, stall(false, stalled));
+                if self.random.chance(0.5) {
+                    self.strike_everybody(at - 1);
+                }
                 Action::UncleanElection { topic, partition }
             }
             FaultClass::Retention => {
@@ -237,6 +240,15 @@ impl Draft<'_> {
             _ => Action::RecreateTopic { cluster: Cluster::Source, topic, partitions },
         };
         self.push(at, action);
+    }
+
+    /// Nobody reads for a while, so that what was read may be gone, and other records in its place, when they do.
+    fn strike_everybody(&mut self, at: i64) {
+        for slot in (0..u32::from(self.flow.instances)).map(Slot) {
+            self.push(at, Action::Crash { slot });
+            let back = at + self.duration(1_000.0, 15_000.0);
+            self.push(back, Action::Start { slot });
+        }
     }
 
     fn number(&mut self, low: u8, high: u8) -> u8 {

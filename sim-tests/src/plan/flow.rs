@@ -36,7 +36,7 @@ impl FlowPlan {
         FlowPlan {
             instances: 3,
             lanes: u32::try_from(random.between(2, 8)).unwrap_or(2),
-            is_bounded: random.chance(0.15),
+            is_bounded: random.chance(0.25),
             has_static_members: random.chance(0.5),
             target_prefix: if random.chance(0.3) { "copy.".to_owned() } else { String::new() },
             commit_interval_ms: random.log_uniform(50.0, 2_000.0) as u64,

@@ -1,5 +1,5 @@
 use super::draw::Draw;
-use super::{FlowPlan, Plan, ProducerPlan, Profile, TopicPlan, actions};
+use super::{FlowPlan, Plan, ProducerPlan, Profile, TopicPlan, actions, rarities};
 use runtime_sim::Random;
 
 /// The least that a run takes with faults and workload.
@@ -15,8 +15,14 @@ pub fn generate(seed: u64) -> Plan {
     let producers = (0..random.between(1, 4)).map(|_| ProducerPlan::draw(&mut random)).collect();
     let active_ms = ACTIVE_MS + random.between(0, 10_000);
     let mut timing = Random::of(seed, "actions");
-    let actions = actions::draw(&profile, &flow, &topics, active_ms, &mut timing);
-    Plan { seed, profile, flow, topics, producers, actions, active_ms, heal_ms: HEAL_MS }
+    let mut actions = actions::draw(&profile, &flow, &topics, active_ms, &mut timing);
+    let (rare, more) = rarities::draw(seed, &flow, &topics, active_ms);
+    actions.extend(more);
+    actions.sort_by_key(|action| action.at_ms);
+    let mut plan =
+        Plan { seed, profile, flow, topics, producers, rare, actions, active_ms, heal_ms: HEAL_MS };
+    rarities::slow_down_target(&mut plan);
+    plan
 }
 
 fn topic(number: i64, random: &mut Random) -> TopicPlan {

@@ -7,6 +7,7 @@ mod flow;
 mod generate;
 mod producers;
 mod profile;
+mod rarities;
 
 pub use action::{Action, BrokerNumber, Cluster, TimedAction, Urgency};
 pub use draw::Draw;
@@ -14,6 +15,7 @@ pub use flow::FlowPlan;
 pub use generate::generate;
 pub use producers::{ProducerKind, ProducerPlan};
 pub use profile::{FaultClass, Profile};
+pub use rarities::Rarities;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +28,8 @@ pub struct Plan {
     /// Those that exist at the source when the first instance starts.
     pub topics: Vec<TopicPlan>,
     pub producers: Vec<ProducerPlan>,
+    #[serde(default)]
+    pub rare: Rarities,
     /// In the order of their time.
     pub actions: Vec<TimedAction>,
     /// Until here the workload goes on and faults strike.

@@ -85,6 +85,7 @@ impl Administrator {
                 });
             }
             Action::DeleteRecords { .. }
+            | Action::GrowLedger { .. }
             | Action::Compact { .. }
             | Action::CreateTopic { .. }
             | Action::GrowTopic { .. }
@@ -117,30 +118,42 @@ impl Administrator {
                 self.on(Named::Source, |it, now| it.compact_partition(now, &tp));
             }
             Action::CreateTopic { topic, partitions } => {
-                self.create_topic(Named::Source, topic, *partitions, false);
+                self.create_topic(Named::Source, topic, *partitions, cleanup(false));
             }
-            Action::GrowTopic { topic, to } => {
-                let topics = vec![(TopicName::from(topic.as_str()), *to)];
-                self.ask(Named::Source, CreatePartitionsRequest { topics, validate_only: false });
+            Action::GrowTopic { topic, to } => self.grow_topic(Named::Source, topic, *to),
+            Action::GrowLedger { partitions } => {
+                self.grow_topic(Named::Target, &ledger(), *partitions);
             }
             Action::DeleteTopic { cluster, topic } => self.delete_topic(*cluster, topic),
             Action::RecreateTopic { cluster, topic, partitions } => {
                 self.delete_topic(*cluster, topic);
-                self.create_topic(*cluster, topic, *partitions, false);
+                self.create_topic(*cluster, topic, *partitions, cleanup(false));
             }
             _ => {}
         }
     }
 
-    pub fn create_topic(&self, cluster: Named, topic: &str, partitions: i32, is_compacted: bool) {
-        let policy = if is_compacted { "compact" } else { "delete" };
+    pub fn create_topic(&self, cluster: Named, topic: &str, partitions: i32, config: (&str, &str)) {
         let topic = NewTopic {
             name: topic.into(),
             num_partitions: partitions,
             replication_factor: -1,
-            configs: vec![("cleanup.policy".to_owned(), policy.to_owned())],
+            configs: vec![(config.0.to_owned(), config.1.to_owned())],
         };
         self.ask(cluster, CreateTopicsRequest { topics: vec![topic], validate_only: false });
+    }
+
+    fn grow_topic(&self, cluster: Named, topic: &str, to: i32) {
+        let topics = vec![(TopicName::from(topic), to)];
+        self.ask(cluster, CreatePartitionsRequest { topics, validate_only: false });
+    }
+
+    /// Whether somebody has given the ledger more partitions than there are lanes.
+    pub fn ledger_is_grown(&self, lanes: u32) -> bool {
+        self.handle.view(Side::Target, |it| {
+            let ledger = it.topic_names().find(|(name, _, _)| name.as_str() == ledger());
+            ledger.is_some_and(|(_, _, count)| lanes as usize != count)
+        })
     }
 
     fn delete_topic(&self, cluster: Named, topic: &str) {
@@ -193,7 +206,7 @@ impl Administrator {
         self.on(Named::Source, |it, now| it.unclean_election(now, tp, to));
     }
 
-    fn throttle(&self, cluster: Named, milliseconds: Millis) {
+    pub fn throttle(&self, cluster: Named, milliseconds: Millis) {
         // By the names under which instances and producers are known.
         let instances = (0..8).map(|slot| format!("instance-{slot}"));
         let producers = (0..8).map(|number| format!("producer-{number}"));
@@ -235,7 +248,7 @@ impl Administrator {
 
     fn commit_foreign_offsets(&self) {
         let offset = OffsetToCommit {
-            topic_partition: TopicPartition::new(format!("verbatim.{FLOW}.ledger.internal").as_str(), 0),
+            topic_partition: TopicPartition::new(ledger().as_str(), 0),
             offset: 1,
             leader_epoch: None,
             metadata: "somebody's tool".to_owned(),
@@ -257,6 +270,15 @@ impl Administrator {
             Vec::new()
         });
     }
+}
+
+fn ledger() -> String {
+    format!("verbatim.{FLOW}.ledger.internal")
+}
+
+/// The configuration of a topic that is compacted, or not.
+pub fn cleanup(is_compacted: bool) -> (&'static str, &'static str) {
+    ("cleanup.policy", if is_compacted { "compact" } else { "delete" })
 }
 
 fn group() -> GroupId {

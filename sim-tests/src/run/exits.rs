@@ -20,6 +20,8 @@ pub struct Circumstances {
     pub was_fenced_by_instance: bool,
     /// Partitions that never halted, though a bounded run ended as if they had.
     pub never_halted: Vec<SourcePartition>,
+    /// The ledger has more partitions than there are lanes.
+    pub ledger_is_grown: bool,
 }
 
 /// Whether an instance may end so.
@@ -38,8 +40,9 @@ pub fn check(now: i64, slot: Slot, exit: &Exit, circumstances: &Circumstances) -
         Exit::Unsettled(_) if is_bounded => was_told_to_stop,
         Exit::Unsettled(_) => was_told_to_stop && !circumstances.had_all_settled,
         Exit::Unreachable(..) => circumstances.may_be_unreachable && !circumstances.had_all_settled,
-        // A ledger that nobody touched, clients that nobody denied anything.
-        Exit::NotAuthorized(..) | Exit::Configuration(_) | Exit::Internal(_) => false,
+        Exit::Configuration(_) => circumstances.ledger_is_grown,
+        // Nobody denied anything to clients.
+        Exit::NotAuthorized(..) | Exit::Internal(_) => false,
         // A late request of the process itself may have done it: what the broker said is all it can know.
         Exit::Replaced(_) => circumstances.was_fenced_by_instance,
     };

@@ -25,7 +25,8 @@ pub fn heal(handle: &Handle, administrator: &Administrator, plan: &Plan, start: 
                 });
             }
         }
-        administrator.act(&crate::plan::Action::Throttle { cluster, milliseconds: 0 });
+        let lasting = if cluster == Named::Target { plan.rare.target_throttle_ms } else { 0 };
+        administrator.throttle(cluster, lasting);
     }
     for slot in (0..u32::from(plan.flow.instances)).map(Slot) {
         handle.crash_at_no_moment(slot);

@@ -14,11 +14,12 @@ use crate::plan::Plan;
 use kafka_model::{BrokerFaults, Millis};
 use runtime_sim::{ClientMutants, Record, SimMutants, TraceMode, simulate};
 
-/// Bugs to plant outside the mirror. None by default.
+/// Bugs to plant. None by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Planted {
     pub source: BrokerFaults,
     pub target: BrokerFaults,
+    pub mirror: Option<verbatim_core::fault::Mutant>,
     pub client: ClientMutants,
     pub simulator: SimMutants,
 }
@@ -53,6 +54,7 @@ impl Run {
 
 pub fn run(plan: &Plan, planted: &Planted, trace: TraceMode) -> Run {
     let mut setup = setup::setup(plan, trace);
+    setup.mirror_mutant = planted.mirror;
     setup.client_mutants = planted.client;
     setup.sim_mutants = planted.simulator;
     let ((findings, logged), mut record) = simulate(plan.seed, setup, async |handle| {

@@ -1,4 +1,4 @@
-use super::clusters::{Administrator, side};
+use super::clusters::{Administrator, cleanup, side};
 use super::exits::{self, Circumstances};
 use super::{Findings, Planted, heal, setup};
 use crate::oracle::{Ends, Invariant, Oracle, Violation, ends, pinned};
@@ -50,8 +50,15 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
         });
     }
     for topic in &plan.topics {
-        administrator.create_topic(Named::Source, &topic.name, topic.partitions, topic.is_compacted);
+        let config = cleanup(topic.is_compacted);
+        administrator.create_topic(Named::Source, &topic.name, topic.partitions, config);
+        if let Some(largest) = plan.rare.target_bytes_max.get(&topic.name) {
+            let copy = format!("{}{}", plan.flow.target_prefix, topic.name);
+            let config = ("max.message.bytes", largest.to_string());
+            administrator.create_topic(Named::Target, &copy, topic.partitions, (config.0, &config.1));
+        }
     }
+    administrator.throttle(Named::Target, plan.rare.target_throttle_ms);
     let mut scene = Scene {
         handle,
         plan,
@@ -127,6 +134,7 @@ impl Scene<'_> {
             | Action::Compact { .. }
             | Action::CreateTopic { .. }
             | Action::GrowTopic { .. }
+            | Action::GrowLedger { .. }
             | Action::DeleteTopic { .. }
             | Action::RecreateTopic { .. }
             | Action::FillDisk { .. }
@@ -198,7 +206,12 @@ impl Scene<'_> {
                 .copied()
                 .unwrap_or(0),
             never_halted,
+            ledger_is_grown: self.ledger_is_grown(),
         }
+    }
+
+    fn ledger_is_grown(&self) -> bool {
+        self.administrator.ledger_is_grown(self.plan.flow.lanes)
     }
 
     fn may_be_unreachable(&self) -> bool {
@@ -232,6 +245,11 @@ impl Scene<'_> {
             if lags.is_empty() && workload.is_finished() && is_settled {
                 break;
             }
+            // Nobody copies on with such a ledger, and nobody should.
+            let all_ended = self.starts.keys().all(|slot| !self.handle.is_running(*slot));
+            if self.ledger_is_grown() && all_ended {
+                break;
+            }
             settlements.push(now);
             if began + self.plan.heal_ms < self.handle.now() {
                 // Whether anything still came to an end in the last third of the time.
@@ -243,7 +261,9 @@ impl Scene<'_> {
             }
             // An instance that gave up while the clusters were away is started again, as its operator would.
             let slots: Vec<Slot> = self.starts.keys().copied().collect();
-            slots.into_iter().for_each(|slot| self.start_if_gone(slot));
+            if !self.ledger_is_grown() {
+                slots.into_iter().for_each(|slot| self.start_if_gone(slot));
+            }
         }
         let healed_after = self.handle.now() - began;
         self.is_all_settled = true;

@@ -13,7 +13,12 @@ pub const FLOW: &str = "sim";
 pub const BROKERS: u8 = 3;
 
 pub fn flow_names(plan: &Plan) -> FlowNames {
-    FlowNames::of(FLOW, &plan.flow.target_prefix)
+    let largest = |(topic, bytes): (&String, &u32)| (topic.as_str().into(), *bytes as usize);
+    FlowNames {
+        starts_at_end: plan.rare.starts_at_end,
+        target_bytes_max: plan.rare.target_bytes_max.iter().map(largest).collect(),
+        ..FlowNames::of(FLOW, &plan.flow.target_prefix)
+    }
 }
 
 pub fn setup(plan: &Plan, trace: TraceMode) -> Setup {
@@ -21,6 +26,7 @@ pub fn setup(plan: &Plan, trace: TraceMode) -> Setup {
         source: cluster("source", &plan.flow),
         target: ClusterConfig {
             timed_out_produce_gets_invalid_txn_state: plan.flow.is_old_target,
+            replication_delay_ms: plan.rare.target_replication_ms.unwrap_or(plan.flow.replication_delay_ms),
             ..cluster("target", &plan.flow)
         },
         brokers: BROKERS,
@@ -67,13 +73,14 @@ fn client(plan: &Plan) -> ClientFaults {
         batch_records_max: plan.flow.batch_records_max,
         fetch_records_max: plan.flow.fetch_records_max,
         slow_step: Rate((plan.profile.probability(FaultClass::SlowSteps) * 1e6) as u32),
+        send_refused: Rate(plan.rare.send_refused),
         ..ClientFaults::default()
     }
 }
 
 /// What is left of a client's habits when faults are over.
 pub fn client_without_faults(plan: &Plan) -> ClientFaults {
-    ClientFaults { slow_step: Rate::NEVER, ..client(plan) }
+    ClientFaults { slow_step: Rate::NEVER, send_refused: Rate::NEVER, ..client(plan) }
 }
 
 /// The flow as one process of a slot runs it. No two processes have one incarnation.
@@ -87,7 +94,7 @@ pub fn flow(plan: &Plan, slot: Slot, start: u32) -> Flow {
         rename: Rename::new(&rename).expect("it is a rename rule"),
         refresh: milliseconds(plan.flow.refresh_ms),
         replication_factor: None,
-        start: Start::Earliest,
+        start: if plan.rare.starts_at_end { Start::Latest } else { Start::Earliest },
         commit_interval: milliseconds(plan.flow.commit_interval_ms),
         lanes: plan.flow.lanes,
         ledger_replication_factor: None,

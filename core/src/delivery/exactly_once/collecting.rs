@@ -5,6 +5,7 @@ use crate::batch::{Acknowledged, Batch, BatchId};
 use crate::command::LaneCommand;
 use crate::event::{Refused, SourceStop, Step};
 use crate::failure::{Failure, Refusal, Trouble};
+use crate::fault::{Faults, Mutant};
 use crate::ledger::{Halt, HaltReason};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::{SourceOffset, SourcePartition, TargetPartition};
@@ -26,7 +27,7 @@ impl Arrival {
 }
 
 impl Lane {
-    pub(super) fn fetched(&mut self, ctx: &mut Context, batch: Batch) {
+    pub(super) fn fetched(&mut self, ctx: &mut Context<'_, impl Faults>, batch: Batch) {
         let Some(Share::Reading { next }) = self.shares.get_mut(&batch.partition) else {
             // It crossed an `Unassign`, with which the World has dropped the batch.
             return self.intake.discarded(batch.bytes);
@@ -35,14 +36,25 @@ impl Lane {
             let text = format!("records of {} came out of order: {batch:?} at {next}", batch.partition);
             return self.failed(ctx, Step::Assign, Failure::Unknown(text));
         }
+        if ctx.plants(Mutant::HolesAreGaps) && *next < batch.first {
+            let (from, to) = (*next, batch.first.0 - 1);
+            let detail = format!("the source deleted offsets {from} to {to} uncopied");
+            return self.halt(ctx, &batch.partition, HaltReason::Gap, Some(from), detail);
+        }
         *next = batch.next;
         self.intake.fetched(batch.bytes);
         self.backlog.push_back(Arrival::Batch(batch));
     }
 
-    pub(super) fn caught(&mut self, partition: SourcePartition, position: SourceOffset) {
+    pub(super) fn caught(
+        &mut self,
+        ctx: &Context<'_, impl Faults>,
+        partition: SourcePartition,
+        position: SourceOffset,
+    ) {
         if let Some(Share::Reading { next }) = self.shares.get_mut(&partition)
             && *next <= position
+            && !ctx.plants(Mutant::MarkersAreNotPassed)
         {
             *next = position;
             self.backlog.push_back(Arrival::Caught(partition, position));
@@ -56,9 +68,9 @@ impl Lane {
     }
 
     /// Produces what has arrived, as far as the run may grow.
-    pub(super) fn pump(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+    pub(super) fn pump(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
         while self.stage == Stage::Mirroring(Transaction::Collecting)
-            && self.leaving.is_none()
+            && (self.leaving.is_none() || ctx.plants(Mutant::ProducesWhatIsGivenUp))
             && !self.run.is_full(&self.size)
         {
             match self.backlog.pop_front() {
@@ -77,7 +89,7 @@ impl Lane {
     }
 
     /// Lets the World bring more, as far as memory allows.
-    pub(super) fn grant(&mut self, ctx: &mut Context) {
+    pub(super) fn grant(&mut self, ctx: &mut Context<'_, impl Faults>) {
         if self.leaving.is_none()
             && let Some(bytes) = self.intake.grant()
         {
@@ -85,17 +97,27 @@ impl Lane {
         }
     }
 
-    pub(super) fn acked(&mut self, ctx: &mut Context, id: BatchId, outcome: Result<Acknowledged, Refused>) {
+    pub(super) fn acked(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        id: BatchId,
+        outcome: Result<Acknowledged, Refused>,
+    ) {
         match outcome {
             Ok(acknowledged) => match self.run.acknowledge(id, acknowledged) {
                 Ok(batch) => self.intake.released(batch.bytes),
                 Err(_) => self.abort(ctx, &format!("batch {id} was not acknowledged whole")),
             },
-            Err(Refused { refusal, record }) => self.refused(ctx, id, refusal, record),
+            Err(Refused { refusal, record }) if !ctx.plants(Mutant::RefusalsAreNotCounted) => {
+                self.refused(ctx, id, refusal, record);
+            }
+            Err(_) => {
+                drop(self.run.acknowledge(id, Acknowledged { accepted: 0, acknowledged: 0, run: None }))
+            }
         }
     }
 
-    fn produce(&mut self, ctx: &mut Context, know: &Knowledge, batch: Batch) {
+    fn produce(&mut self, ctx: &mut Context<'_, impl Faults>, know: &Knowledge, batch: Batch) {
         let Some(base) = self.base(know, &batch.partition) else { return };
         let target =
             TargetPartition { topic: base.target_topic.clone(), partition: batch.partition.partition };
@@ -114,7 +136,7 @@ impl Lane {
     /// A position without records, unless the ledger has it already.
     fn reach(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &Knowledge,
         partition: &SourcePartition,
         position: SourceOffset,
@@ -134,13 +156,34 @@ impl Lane {
         if let Some(Halt { reason, offset: Some(offset), detail, .. }) = poison
             && offset <= position
         {
-            self.poison.remove(partition);
+            if let Some(after) = self.skips_to(ctx, partition, offset) {
+                self.poison.remove(partition);
+                return self.read_on(ctx, know, partition, after);
+            }
             self.halt(ctx, partition, reason, Some(offset), detail);
         }
     }
 
+    /// For tests: where a planted bug goes on after a record that the target does not take.
+    fn skips_to(
+        &self,
+        ctx: &Context<'_, impl Faults>,
+        partition: &SourcePartition,
+        offset: SourceOffset,
+    ) -> Option<SourceOffset> {
+        let batch_end = || self.careful.get(partition).copied().unwrap_or(offset.next());
+        let record = ctx.plants(Mutant::SkipsOversizedRecords).then(|| offset.next());
+        record.or_else(|| ctx.plants(Mutant::SkipsOversizedBatches).then(batch_end))
+    }
+
     /// The target did not take a batch.
-    fn refused(&mut self, ctx: &mut Context, id: BatchId, refusal: Refusal, record: Option<SourceOffset>) {
+    fn refused(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        id: BatchId,
+        refusal: Refusal,
+        record: Option<SourceOffset>,
+    ) {
         let Some(batch) = self.run.unacknowledged(id).cloned() else {
             return self.abort(ctx, "a batch was refused that is not part of the run");
         };
@@ -159,7 +202,17 @@ impl Lane {
         match record {
             // A refusal speaks of the whole batch: send its records one by one (H11).
             None => {
-                self.careful.insert(batch.partition, batch.next);
+                if ctx.plants(Mutant::SkipsOversizedBatches) {
+                    let halt =
+                        Halt { reason, offset: Some(batch.first), detail: text.clone(), at: ctx.now.wall };
+                    self.poison.insert(batch.partition.clone(), halt);
+                }
+                // What was read beyond it is likely to be as large, and each refusal costs a retake.
+                let read = match self.shares.get(&batch.partition) {
+                    Some(Share::Reading { next }) => batch.next.max(*next),
+                    Some(Share::Waiting | Share::Preparing | Share::Halted(_)) | None => batch.next,
+                };
+                self.careful.insert(batch.partition, read);
             }
             Some(offset) => {
                 let halt = Halt { reason, offset: Some(offset), detail: text.clone(), at: ctx.now.wall };

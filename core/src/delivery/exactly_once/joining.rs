@@ -1,10 +1,11 @@
 //! How a partition joins its lane: nothing is copied before both topics are proved to be the right ones.
 
-use super::{Lane, Share, Stage, Transaction, Verdict};
+use super::{Lane, Retry, Share, Stage, Transaction, Verdict};
 use crate::backoff::SOON;
 use crate::command::{LaneCommand, Position, PrepareFrom};
 use crate::event::{SourceStop, TargetState};
 use crate::failure::{Failure, Side, Trouble};
+use crate::fault::{Faults, Mutant};
 use crate::identity::Identity;
 use crate::lane::lane_of;
 use crate::ledger::{Entry, Halt, HaltReason};
@@ -28,7 +29,7 @@ enum Same {
 
 impl Lane {
     /// Lets waiting partitions join that may.
-    pub(super) fn join(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+    pub(super) fn join(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
         if !self.join_due || !self.is_mirroring() || self.leaving.is_some() {
             return;
         }
@@ -81,7 +82,7 @@ impl Lane {
     }
 
     /// Partitions that stopped can be read after all, which takes a new attempt.
-    fn read_again(&mut self, ctx: &mut Context) {
+    fn read_again(&mut self, ctx: &mut Context<'_, impl Faults>) {
         match self.stage {
             Stage::Mirroring(
                 Transaction::Collecting | Transaction::Flushing { .. } | Transaction::Proving { .. },
@@ -94,7 +95,10 @@ impl Lane {
     }
 
     /// A client that reads, or waits at the end of, a topic that was made anew notices nothing (H6).
-    fn doubt_reading(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+    fn doubt_reading(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
+        if ctx.plants(Mutant::ProvesTopicsAtTakeOnly) {
+            return;
+        }
         let reading = self.shares.iter().filter(|(_, share)| matches!(share, Share::Reading { .. }));
         let mut doubts = Vec::new();
         for (partition, _) in reading {
@@ -119,7 +123,7 @@ impl Lane {
     /// The lane has looked at target partitions.
     pub(super) fn prepared(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         states: BTreeMap<TargetPartition, Result<TargetState, Failure>>,
     ) {
@@ -136,7 +140,7 @@ impl Lane {
             match states.get(&target) {
                 None => {}
                 Some(Ok(state)) => match check_target(&base, state) {
-                    Ok(()) => positions.push(self.start_reading(&partition, &base)),
+                    Ok(()) => positions.push(self.start_reading(ctx, &partition, &base)),
                     // A target topic that was made anew looks just so.
                     Err((reason, detail)) => {
                         self.suspect(ctx, know, &partition, Side::Target, target.topic);
@@ -164,12 +168,33 @@ impl Lane {
     }
 
     /// Where to read `partition` from, its share set accordingly.
-    pub(super) fn start_reading(&mut self, partition: &SourcePartition, base: &Entry) -> Position {
+    pub(super) fn start_reading(
+        &mut self,
+        ctx: &Context<'_, impl Faults>,
+        partition: &SourcePartition,
+        base: &Entry,
+    ) -> Position {
         // What halted it before may be over: the ledger says so once the partition is seen to move.
         self.halts.remove(partition);
         self.shares.insert(partition.clone(), Share::Reading { next: base.next });
         let stop_before = self.poison.get(partition).and_then(|halt| halt.offset);
-        Position { partition: partition.clone(), offset: base.next, last: base.last, stop_before }
+        let is_unchecked =
+            ctx.plants(Mutant::PositionsWithoutEpoch) || ctx.plants(Mutant::TruncationIsIgnored);
+        let last = base.last.filter(|_| !is_unchecked);
+        Position { partition: partition.clone(), offset: base.next, last, stop_before }
+    }
+
+    /// For tests: a planted bug reads on from a place of its own choice.
+    pub(super) fn read_on(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        know: &Knowledge,
+        partition: &SourcePartition,
+        from: SourceOffset,
+    ) {
+        let Some(base) = self.base(know, partition) else { return };
+        let position = self.start_reading(ctx, partition, &Entry { next: from, last: None, ..base });
+        ctx.out.lane(self.id, self.attempt, LaneCommand::Assign { positions: vec![position] });
     }
 
     /// The partition's last entry; for one never copied, what its first entry will build on.
@@ -185,23 +210,35 @@ impl Lane {
     }
 
     /// Tries waiting partitions again within a second.
-    pub(super) fn join_soon(&mut self, ctx: &Context) {
+    pub(super) fn join_soon(&mut self, ctx: &Context<'_, impl Faults>) {
         self.join_at.get_or_insert(ctx.now.instant + SOON);
     }
 
     /// The source gives no more of a partition.
     pub(super) fn source_stopped(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         partition: &SourcePartition,
         stop: SourceStop,
     ) {
         match &stop {
+            SourceStop::OutOfRange { log_start: Some(start), .. }
+                if ctx.plants(Mutant::OutOfRangeGoesOnFromStart) =>
+            {
+                self.read_on(ctx, know, partition, *start);
+            }
+            SourceStop::OutOfRange { log_end: Some(end), .. }
+                if ctx.plants(Mutant::OutOfRangeGoesOnFromEnd) =>
+            {
+                self.read_on(ctx, know, partition, *end);
+            }
             // A topic that was made anew looks just so: the stop is judged once the topic is known to be the same.
             SourceStop::OutOfRange { .. } | SourceStop::Truncated { .. } | SourceStop::Gone => {
                 self.suspect(ctx, know, partition, Side::Source, partition.topic.clone());
-                self.stopped.insert(partition.clone(), verdict_on(partition, stop));
+                let verdict = verdict_on(partition, stop);
+                let verdict = verdict.filter(|it| !ignores(ctx, it));
+                self.stopped.insert(partition.clone(), verdict);
             }
             SourceStop::Unsendable { .. } | SourceStop::Unreadable { .. } | SourceStop::NotAuthorized => {
                 if let Some(verdict) = verdict_on(partition, stop) {
@@ -215,7 +252,7 @@ impl Lane {
     /// say otherwise.
     pub(super) fn suspect(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         partition: &SourcePartition,
         side: Side,
@@ -230,7 +267,7 @@ impl Lane {
 
     fn readiness(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         partition: &SourcePartition,
     ) -> Readiness {
@@ -267,7 +304,7 @@ impl Lane {
 
     fn same_source(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         topic: &TopicName,
         expected: TopicId,
@@ -279,7 +316,7 @@ impl Lane {
 
     fn same_target(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         know: &mut Knowledge,
         topic: &TopicName,
         expected: TopicId,
@@ -304,7 +341,7 @@ impl Lane {
     /// raises doubt where it is not; only an answer to a question asked since then proves that it is another.
     fn find(
         &mut self,
-        ctx: &Context,
+        ctx: &Context<'_, impl Faults>,
         know: &Knowledge,
         side: Side,
         topic: &TopicName,
@@ -326,7 +363,7 @@ impl Lane {
 
 /// Judges what was found against the id that the ledger has, asking where nothing is known.
 fn same(
-    ctx: &mut Context,
+    ctx: &mut Context<'_, impl Faults>,
     know: &mut Knowledge,
     side: Side,
     topic: &TopicName,
@@ -334,7 +371,7 @@ fn same(
     found: Identity,
 ) -> Same {
     match found {
-        Identity::Is(id) if id == expected => Same::Yes,
+        Identity::Is(id) if id == expected || ctx.plants(Mutant::ContinuesTopicsMadeAnew) => Same::Yes,
         Identity::Is(id) => Same::No(HaltReason::Recreated, recreated(side, topic, expected, id)),
         Identity::Deleted => Same::No(HaltReason::Deleted, format!("{side} topic {topic} was deleted")),
         Identity::Pending => {
@@ -367,6 +404,11 @@ fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, St
         return Err((HaltReason::Torn, detail));
     }
     Ok(())
+}
+
+/// For tests: whether a planted bug waits for a log that was cut back to grow again.
+fn ignores(ctx: &Context<'_, impl Faults>, verdict: &Verdict) -> bool {
+    ctx.plants(Mutant::TruncationIsIgnored) && verdict.reason == HaltReason::Truncated
 }
 
 /// What a source that gives no more means for the partition. Absent where only reading on can tell.
@@ -402,12 +444,15 @@ impl Lane {
     /// Stops a partition for good, to be written to the ledger with the next settle.
     pub(super) fn halt(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut Context<'_, impl Faults>,
         partition: &SourcePartition,
         reason: HaltReason,
         offset: Option<SourceOffset>,
         detail: String,
     ) {
+        if ctx.plants(Mutant::OneHaltRestartsAll) {
+            return self.pause(ctx, Retry::Open);
+        }
         let halt = Halt { reason, offset, detail, at: ctx.now.wall };
         tracing::error!(lane = %self.id, %partition, %halt, "partition halted");
         if let Some(Share::Reading { .. }) = self.shares.get(partition) {
@@ -417,12 +462,17 @@ impl Lane {
         self.shares.insert(partition.clone(), Share::Halted(halt));
     }
 
-    fn halt_for(&mut self, ctx: &mut Context, partition: &SourcePartition, verdict: Verdict) {
+    fn halt_for(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        partition: &SourcePartition,
+        verdict: Verdict,
+    ) {
         self.halt(ctx, partition, verdict.reason, verdict.offset, verdict.detail);
     }
 
     /// Reads no more of a partition, and drops what of it was not produced.
-    pub(super) fn unassign(&mut self, ctx: &mut Context, partition: &SourcePartition) {
+    pub(super) fn unassign(&mut self, ctx: &mut Context<'_, impl Faults>, partition: &SourcePartition) {
         let (intake, backlog) = (&mut self.intake, &mut self.backlog);
         backlog.retain(|arrival| {
             let stays = arrival.partition() != partition;

@@ -28,6 +28,7 @@ use crate::backoff::Backoff;
 use crate::batch::Batch;
 use crate::event::{Ask, LaneEvent, SourceStop};
 use crate::failure::Side;
+use crate::fault::{Faults, Mutant};
 use crate::lane::{Attempt, LaneId};
 use crate::ledger::{Halt, HaltReason, LaneLedger, Record};
 use crate::mirror::{Context, Knowledge};
@@ -77,7 +78,8 @@ pub struct Lane {
     intake: Intake,
     /// Partitions in which a batch was refused: records below these offsets go one by one (H11).
     careful: BTreeMap<SourcePartition, SourceOffset>,
-    /// Records that were refused alone: their partitions are read up to them, then halt.
+    /// Records that were refused alone: their partitions are read up to them, then halt. Kept until the lane is given
+    /// up: each refusal has the lane taken anew, so two that were forgotten with it would take turns for ever.
     poison: BTreeMap<SourcePartition, Halt>,
     /// Halts that the ledger does not show yet; absent ones for partitions that it still shows as halted.
     halts: BTreeMap<SourcePartition, Option<Halt>>,
@@ -155,7 +157,7 @@ pub struct Settled {
 }
 
 impl Lane {
-    pub fn new(id: LaneId, ctx: &Context) -> Lane {
+    pub fn new(id: LaneId, ctx: &Context<'_, impl Faults>) -> Lane {
         Lane {
             id,
             attempt: Attempt::default(),
@@ -186,13 +188,20 @@ impl Lane {
     }
 
     /// Hands in what happened in this lane.
-    pub fn handle(&mut self, ctx: &mut Context, know: &mut Knowledge, attempt: Attempt, event: LaneEvent) {
+    pub fn handle(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        know: &mut Knowledge,
+        attempt: Attempt,
+        event: LaneEvent,
+    ) {
         let expected = match self.stage {
             Stage::Closing => event == LaneEvent::Closed,
             Stage::Closed => false,
             _ => true,
         };
-        if attempt != self.attempt || !expected {
+        let is_old = attempt != self.attempt && !ctx.plants(Mutant::OlderAttemptsCount);
+        if is_old || !expected {
             return;
         }
         match event {
@@ -201,7 +210,7 @@ impl Lane {
             LaneEvent::Claims(records) => self.claims_read(ctx, &records),
             LaneEvent::Prepared(states) => self.prepared(ctx, know, states),
             LaneEvent::Fetched(batch) => self.fetched(ctx, batch),
-            LaneEvent::Caught(partition, position) => self.caught(partition, position),
+            LaneEvent::Caught(partition, position) => self.caught(ctx, partition, position),
             LaneEvent::Stopped(partition, stop) => self.stopped(partition, stop),
             LaneEvent::Acked(batch, outcome) => self.acked(ctx, batch, outcome),
             LaneEvent::Settled { last } => self.on_settled(ctx, know, last),
@@ -213,7 +222,7 @@ impl Lane {
     }
 
     /// Does what has become due or possible.
-    pub fn poll(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+    pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
         if ctx.out.exit().is_some() {
             return;
         }
@@ -312,7 +321,7 @@ impl Lane {
         })
     }
 
-    fn poll_timers(&mut self, ctx: &mut Context) {
+    fn poll_timers(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let now = ctx.now.instant;
         if self.join_at.is_some_and(|at| at <= now) {
             self.join_at = None;

@@ -5,6 +5,7 @@ use crate::command::LaneCommand;
 use crate::event::{LedgerRecord, Step};
 use crate::exit::Exit;
 use crate::failure::{Failure, Side, Trouble};
+use crate::fault::{Faults, Mutant};
 use crate::ledger::{Claim, Entry, LaneLedger, Record};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::SourcePartition;
@@ -14,7 +15,7 @@ use kafka_types::SourcePartition;
 const ABORTS_MAX: u32 = 3;
 
 impl Lane {
-    pub(super) fn failed(&mut self, ctx: &mut Context, step: Step, failure: Failure) {
+    pub(super) fn failed(&mut self, ctx: &mut Context<'_, impl Faults>, step: Step, failure: Failure) {
         tracing::warn!(lane = %self.id, attempt = %self.attempt, ?step, %failure, "lane step failed");
         if self.leaving.is_some() {
             // Whoever takes the lane next ends its transaction and reads the ledger.
@@ -24,7 +25,15 @@ impl Lane {
         match failure {
             Failure::Fatal(trouble) => self.fatal(ctx, step, trouble),
             Failure::Fenced(_) => self.read_claims(ctx),
-            Failure::Unknown(_) => self.pause(ctx, Retry::Open),
+            Failure::Unknown(text)
+                if ctx.plants(Mutant::UnknownIsAborted) && matches!(step, Step::Produce | Step::Settle) =>
+            {
+                self.abort(ctx, &text);
+            }
+            Failure::Unknown(_) => {
+                self.count_as_settled(ctx);
+                self.pause(ctx, Retry::Open);
+            }
             Failure::Retry(text) | Failure::Abort(text) => match step {
                 Step::Open | Step::Replay | Step::Abort | Step::Assign => self.pause(ctx, Retry::Open),
                 Step::ReadClaims => self.pause(ctx, Retry::ReadClaims),
@@ -39,7 +48,7 @@ impl Lane {
     }
 
     /// Aborts the open transaction; its records are read again from the last settled positions.
-    pub(super) fn abort(&mut self, ctx: &mut Context, why: &str) {
+    pub(super) fn abort(&mut self, ctx: &mut Context<'_, impl Faults>, why: &str) {
         if self.stage == Stage::Claiming {
             // Nothing was read yet; a claim is simply made again.
             return self.pause(ctx, Retry::Open);
@@ -47,12 +56,12 @@ impl Lane {
         tracing::info!(lane = %self.id, attempt = %self.attempt, why, "transaction aborted");
         self.restore_unsettled();
         self.attempt = self.attempt.next();
-        self.drop_run();
+        self.drop_run(ctx);
         self.stage = Stage::Aborting;
         ctx.out.lane(self.id, self.attempt, LaneCommand::Abort);
     }
 
-    pub(super) fn aborted(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+    pub(super) fn aborted(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
         if self.stage != Stage::Aborting {
             return;
         }
@@ -66,7 +75,14 @@ impl Lane {
         let mut positions = Vec::new();
         for partition in reading {
             match self.base(know, &partition) {
-                Some(base) => positions.push(self.start_reading(&partition, &base)),
+                Some(mut base) => {
+                    let stays = ctx.plants(Mutant::RewindsNothing)
+                        || (ctx.plants(Mutant::RewindsOnePartition) && !positions.is_empty());
+                    if stays && let Some(Share::Reading { next }) = self.shares.get(&partition) {
+                        base.next = *next;
+                    }
+                    positions.push(self.start_reading(ctx, &partition, &base));
+                }
                 None => {
                     self.shares.insert(partition, Share::Waiting);
                 }
@@ -79,27 +95,27 @@ impl Lane {
     }
 
     /// Waits a little, then tries the step. What is under way belongs to an older attempt from now on.
-    pub(super) fn pause(&mut self, ctx: &mut Context, then: Retry) {
+    pub(super) fn pause(&mut self, ctx: &mut Context<'_, impl Faults>, then: Retry) {
         self.notes.clear();
         self.attempt = self.attempt.next();
-        self.drop_run();
+        self.drop_run(ctx);
         let until = self.backoff.after_failure(ctx.now.instant, &ctx.flow.limits);
         self.stage = Stage::Pausing { until, then };
     }
 
     /// Fenced and timed out look the same; the lane's last claim tells (H9).
-    pub(super) fn read_claims(&mut self, ctx: &mut Context) {
+    pub(super) fn read_claims(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.notes.clear();
         self.attempt = self.attempt.next();
         if !self.run.is_empty() {
             self.outgrown = Some(self.run.size());
         }
-        self.drop_run();
+        self.drop_run(ctx);
         self.stage = Stage::ReadingClaims;
         ctx.out.lane(self.id, self.attempt, LaneCommand::ReadClaims);
     }
 
-    pub(super) fn claims_read(&mut self, ctx: &mut Context, records: &[LedgerRecord]) {
+    pub(super) fn claims_read(&mut self, ctx: &mut Context<'_, impl Faults>, records: &[LedgerRecord]) {
         if self.stage != Stage::ReadingClaims {
             return;
         }
@@ -108,14 +124,16 @@ impl Lane {
             Err(bad) => return ctx.out.end(Exit::Configuration(bad.to_string())),
         };
         match last {
-            Some(Claim { incarnation, .. }) if incarnation != ctx.flow.incarnation => {
+            Some(Claim { incarnation, .. })
+                if incarnation != ctx.flow.incarnation && !ctx.plants(Mutant::RetakesWhenFenced) =>
+            {
                 tracing::warn!(lane = %self.id, owner = incarnation, "fenced: another instance has the lane");
                 self.displaced = Some(ctx.now.instant + ctx.flow.limits.regroup_max);
                 self.close(ctx);
             }
             Some(_) | None => {
                 tracing::warn!(lane = %self.id, "the transaction timed out; shorter ones from now on");
-                if let Some(run) = self.outgrown.take() {
+                if let Some(run) = self.outgrown.take().filter(|_| !ctx.plants(Mutant::KeepsItsSize)) {
                     self.size.halve(&run);
                 }
                 self.pause(ctx, Retry::Open);
@@ -123,7 +141,16 @@ impl Lane {
         }
     }
 
-    fn fatal(&mut self, ctx: &mut Context, step: Step, trouble: Trouble) {
+    /// For tests: what a planted bug makes of a commit whose outcome is unknown.
+    fn count_as_settled(&mut self, ctx: &Context<'_, impl Faults>) {
+        if ctx.plants(Mutant::UnknownIsSettled)
+            && let Stage::Mirroring(Transaction::Settling { records }) = &mut self.stage
+        {
+            std::mem::take(records).into_iter().for_each(|record| self.ledger.apply(record));
+        }
+    }
+
+    fn fatal(&mut self, ctx: &mut Context<'_, impl Faults>, step: Step, trouble: Trouble) {
         let side = if step == Step::Assign { Side::Source } else { Side::Target };
         match trouble {
             Trouble::NotAuthorized { .. } | Trouble::Authentication(_) => {
@@ -136,7 +163,7 @@ impl Lane {
         }
     }
 
-    fn prepare_again(&mut self, ctx: &Context) {
+    fn prepare_again(&mut self, ctx: &Context<'_, impl Faults>) {
         for share in self.shares.values_mut() {
             if *share == Share::Preparing {
                 *share = Share::Waiting;

@@ -2,6 +2,7 @@
 
 use super::{Lane, Stage, Transaction};
 use crate::command::LaneCommand;
+use crate::fault::Faults;
 use crate::mirror::Context;
 use crate::time::Instant;
 
@@ -18,13 +19,13 @@ impl Lane {
     }
 
     /// The lane is somebody else's already: nothing of ours may be committed any more.
-    pub fn lose(&mut self, ctx: &mut Context) {
+    pub fn lose(&mut self, ctx: &mut Context<'_, impl Faults>) {
         if !self.is_closed() {
             self.close(ctx);
         }
     }
 
-    pub(super) fn leave_if_settled(&mut self, ctx: &mut Context) {
+    pub(super) fn leave_if_settled(&mut self, ctx: &mut Context<'_, impl Faults>) {
         if self.leaving.is_none() {
             return;
         }
@@ -48,7 +49,7 @@ impl Lane {
         }
     }
 
-    pub(super) fn close(&mut self, ctx: &mut Context) {
+    pub(super) fn close(&mut self, ctx: &mut Context<'_, impl Faults>) {
         if matches!(self.stage, Stage::Closing | Stage::Closed) {
             return;
         }
@@ -66,7 +67,7 @@ impl Lane {
             tracing::warn!(lane = %self.id, "lane given up unsettled; its next owner goes on from the ledger");
         }
         self.attempt = self.attempt.next();
-        self.forget_progress();
+        self.forget_progress(ctx);
         self.careful.clear();
         self.poison.clear();
         self.notes.clear();

@@ -7,6 +7,7 @@ use crate::command::LaneCommand;
 use crate::event::Ask;
 use crate::exit::Exit;
 use crate::failure::Side;
+use crate::fault::{Faults, Mutant};
 use crate::identity::Identity;
 use crate::ledger::{Entry, HaltReason, Record};
 use crate::mirror::{Context, Knowledge};
@@ -27,7 +28,7 @@ impl Lane {
         self.notes.extend(records);
     }
 
-    pub(super) fn cut_if_due(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+    pub(super) fn cut_if_due(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
         if self.stage != Stage::Mirroring(Transaction::Collecting) {
             return;
         }
@@ -41,7 +42,7 @@ impl Lane {
     }
 
     /// Nothing more joins this run. Topic ids asked for from now on prove what it was read from (H6).
-    fn cut(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+    fn cut(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
         let cut = ctx.out.asked();
         // Until it is settled, whatever holds it up.
         self.unable_since.get_or_insert(ctx.now.instant);
@@ -52,7 +53,7 @@ impl Lane {
 
     /// All of it is on the target. Topic ids asked for from now on prove what it was written to: a record still
     /// under way could land in a topic that was made anew behind an earlier answer.
-    fn prove(&mut self, ctx: &mut Context, know: &mut Knowledge, cut: Ask) {
+    fn prove(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge, cut: Ask) {
         let acknowledged = ctx.out.asked();
         self.stage = Stage::Mirroring(Transaction::Proving { cut, acknowledged });
         let targets = self.run.parts().keys().filter_map(|part| self.base(know, part));
@@ -62,9 +63,9 @@ impl Lane {
     }
 
     /// Commits the run once it is acknowledged and its topics are proved.
-    pub(super) fn try_settle(&mut self, ctx: &mut Context, know: &mut Knowledge) {
+    pub(super) fn try_settle(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
         if let Stage::Mirroring(Transaction::Flushing { cut }) = self.stage
-            && self.run.is_acknowledged()
+            && (self.run.is_acknowledged() || ctx.plants(Mutant::SettlesUnacknowledged))
         {
             self.prove(ctx, know, cut);
         }
@@ -92,7 +93,12 @@ impl Lane {
     }
 
     /// The transaction is committed: what it held is the lane's progress.
-    pub(super) fn on_settled(&mut self, ctx: &mut Context, know: &mut Knowledge, last: Option<TargetOffset>) {
+    pub(super) fn on_settled(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        know: &mut Knowledge,
+        last: Option<TargetOffset>,
+    ) {
         if self.stage == Stage::Claiming {
             return self.claimed(ctx, last);
         }
@@ -120,19 +126,25 @@ impl Lane {
         know.settled_something = true;
     }
 
-    pub(super) fn drop_run(&mut self) {
+    pub(super) fn drop_run(&mut self, ctx: &Context<'_, impl Faults>) {
         self.run = Run::default();
         self.stopped.clear();
-        self.backlog.clear();
         self.intake.reset();
+        if ctx.plants(Mutant::BuffersOutliveTheirAttempt) {
+            return self.backlog.iter().for_each(|arrival| self.intake.fetched(arrival.bytes()));
+        }
+        self.backlog.clear();
     }
 
-    fn proof(&self, ctx: &Context, know: &Knowledge, cut: Ask, acknowledged: Ask) -> Proof {
+    fn proof(&self, ctx: &Context<'_, impl Faults>, know: &Knowledge, cut: Ask, acknowledged: Ask) -> Proof {
         let ledger = ctx.flow.name.ledger();
         match know.identity.since(Side::Target, &ledger, acknowledged) {
             Identity::Pending => return Proof::Pending,
             Identity::Is(id) if id == know.ledger_id => {}
             Identity::Is(_) | Identity::Deleted => return Proof::LedgerGone,
+        }
+        if ctx.plants(Mutant::ProvesTopicsAtTakeOnly) {
+            return Proof::Given;
         }
         for partition in self.run.parts().keys() {
             let Some(base) = self.base(know, partition) else { return Proof::Pending };
@@ -143,7 +155,7 @@ impl Lane {
             for (side, topic, expected, since) in checks {
                 match know.identity.since(side, topic, since) {
                     Identity::Pending => return Proof::Pending,
-                    Identity::Is(id) if id == expected => {}
+                    Identity::Is(id) if id == expected || ctx.plants(Mutant::ContinuesTopicsMadeAnew) => {}
                     Identity::Is(id) => return broken_by(side, partition, topic, expected, Some(id)),
                     Identity::Deleted => return broken_by(side, partition, topic, expected, None),
                 }
@@ -153,7 +165,13 @@ impl Lane {
     }
 
     /// The run is undone, and every partition of the topic halts; the others are read again.
-    fn give_up_topic(&mut self, ctx: &mut Context, topic: &TopicName, reason: HaltReason, detail: &str) {
+    fn give_up_topic(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        topic: &TopicName,
+        reason: HaltReason,
+        detail: &str,
+    ) {
         let partitions: Vec<SourcePartition> =
             self.shares.keys().filter(|partition| partition.topic == *topic).cloned().collect();
         for partition in partitions {
@@ -164,7 +182,27 @@ impl Lane {
         self.abort(ctx, detail);
     }
 
-    fn records_to_settle(&mut self, ctx: &Context, know: &Knowledge) -> Vec<Record> {
+    /// For tests: positions that planted bugs make of right ones.
+    fn misjudge_position(
+        &self,
+        ctx: &Context<'_, impl Faults>,
+        partition: &SourcePartition,
+        entry: &mut Entry,
+    ) {
+        let counts_what_was_read = ctx.plants(Mutant::SettlesWhatWasRead)
+            || (ctx.plants(Mutant::SettlesBuffersThatItDrops) && self.leaving.is_some());
+        if counts_what_was_read && let Some(Share::Reading { next }) = self.shares.get(partition) {
+            entry.next = *next;
+        }
+        if ctx.plants(Mutant::PositionOneTooFar) {
+            entry.next = entry.next.next();
+        }
+        if ctx.plants(Mutant::PositionOneShort) && entry.start < entry.next {
+            entry.next.0 -= 1;
+        }
+    }
+
+    fn records_to_settle(&mut self, ctx: &Context<'_, impl Faults>, know: &Knowledge) -> Vec<Record> {
         let mut records = std::mem::take(&mut self.notes);
         let halted: BTreeSet<SourcePartition> = self.halts.keys().cloned().collect();
         let partitions: BTreeSet<SourcePartition> = self.run.parts().keys().cloned().chain(halted).collect();
@@ -176,6 +214,7 @@ impl Lane {
                 Some(part) => advance(base, part),
                 None => base,
             };
+            self.misjudge_position(ctx, &partition, &mut entry);
             entry.settled_at = ctx.now.wall;
             entry.halted = halt;
             records.push(Record::Entry(partition, entry));

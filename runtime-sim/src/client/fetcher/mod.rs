@@ -68,6 +68,7 @@ pub(super) struct Fetcher {
     versions: u64,
     /// When topics that lack an assigned partition may be asked for again.
     may_desire_at: Millis,
+    isolation: IsolationLevel,
 }
 
 impl Fetcher {
@@ -80,7 +81,16 @@ impl Fetcher {
             queue_max,
             versions: 0,
             may_desire_at: 0,
+            isolation: IsolationLevel::ReadCommitted,
         }
+    }
+
+    /// For mutants: with what open and aborted transactions hold, if so.
+    pub(super) fn uncommitted_if(mut self, is_uncommitted: bool) -> Fetcher {
+        if is_uncommitted {
+            self.isolation = IsolationLevel::ReadUncommitted;
+        }
+        self
     }
 
     /// Begins to read these partitions; those that are being read begin anew.
@@ -330,7 +340,7 @@ impl Fetcher {
                 max_wait_ms: WAIT_MAX_MS,
                 min_bytes: 1,
                 max_bytes: 8 << 20,
-                isolation_level: IsolationLevel::ReadCommitted,
+                isolation_level: self.isolation,
                 partitions: asked.collect(),
             };
             let pending = self.library.send(io, broker, request);

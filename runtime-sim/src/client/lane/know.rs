@@ -31,7 +31,9 @@ impl Outbox {
         for topic in topics {
             let metadata = &mut self.producer.library.metadata;
             seen.insert(topic.clone(), metadata.answers(topic));
-            metadata.doubt(topic);
+            if !io.mutants.prepares_unseen {
+                metadata.doubt(topic);
+            }
         }
         self.work = Work::Knowing { attempt, targets, seen, until: io.now + KNOWN_MAX_MS };
     }
@@ -58,7 +60,7 @@ impl Outbox {
                     operation: "Write".into(),
                 };
                 unknown.insert(place.clone(), Failure::Fatal(trouble));
-            } else if !is_answered || shown <= place.partition.index() {
+            } else if !io.mutants.prepares_unseen && (!is_answered || shown <= place.partition.index()) {
                 waits = true;
                 metadata.doubt(&place.topic);
                 let text = format!("only {shown} partitions of {} are known", place.topic);

@@ -38,7 +38,8 @@ pub(super) struct LedgerReader {
 impl LedgerReader {
     pub(super) fn start(io: &mut Io, place: &LanePlace, attempt: Attempt, until: ReadUntil) -> LedgerReader {
         let library = Library::new(io, &place.target, SOCKET_TIMEOUT_MS);
-        let mut fetcher = Fetcher::new(library, 10_000);
+        let fetcher = Fetcher::new(library, 10_000);
+        let mut fetcher = fetcher.uncommitted_if(io.mutants.ledger_is_read_uncommitted);
         let partition = Partition(place.lane.0.cast_signed());
         let ledger = TopicPartition { topic: place.ledger.clone(), partition };
         let asked = [ledger.clone()];

@@ -118,10 +118,12 @@ impl Lane {
         self.is_dirty = true;
         match command {
             LaneCommand::Open => {
+                let held = self.taking.as_mut().map(|taking| std::mem::take(&mut taking.store));
+                let held = held.filter(|_| io.mutants.batches_outlive_their_attempt);
                 self.abandon(io);
                 self.taking = Some(Taking {
                     outbox: Outbox::open(io, &self.place, attempt),
-                    store: BatchStore::default(),
+                    store: held.unwrap_or_default(),
                     source: None,
                     replays: Vec::new(),
                     preparing: Vec::new(),

@@ -7,14 +7,17 @@ use super::settle::Settling;
 use super::store::Held;
 use super::transaction::Transaction;
 use super::{LaneOut, LanePlace};
-use crate::client::error::LibraryError;
+use crate::client::error::{Code, LibraryError};
 use crate::client::fetcher::ReadRecord;
 use crate::client::io::Io;
 use crate::client::library::Library;
 use crate::client::producer::{Delivery, Producer, Tag};
+use crate::random::Rate;
+use bytes::Bytes;
 use kafka_model::{CoordinatorKind, Millis};
-use kafka_types::{SourceOffset, TargetPartition, TopicName, TopicPartition};
+use kafka_types::{Record, SourceOffset, TargetPartition, TopicName, TopicPartition};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use verbatim_core::Attempt;
 use verbatim_core::batch::BatchId;
 use verbatim_core::command::{NewLedgerRecord, PrepareFrom};
@@ -263,7 +266,13 @@ impl Outbox {
     fn queue(&mut self, io: &mut Io, batch: BatchId, target: &TopicPartition, read: ReadRecord) -> bool {
         let mut record = read.record;
         record.timestamp = read.timestamp;
-        match self.producer.produce(io.now, target, record, batch.0) {
+        spoil(io, &mut record);
+        let is_refused = io.faults.send_refused != Rate::NEVER && io.random.happens(io.faults.send_refused);
+        let queued = match is_refused {
+            true => Err(LibraryError::new(Code::UnknownPartition)),
+            false => self.producer.produce(io.now, target, record, batch.0),
+        };
+        match queued {
             Ok(()) => {
                 if let Some(flight) = self.flights.get_mut(&batch) {
                     flight.accepted();
@@ -347,12 +356,29 @@ impl Outbox {
         }
     }
 
-    /// Reports the batches whose last delivery report is in.
+    /// Reports the batches whose last delivery report is in. Of a refused one it may be long in coming: what went out
+    /// behind the refused request is out of order, and not sent again in a transaction that can only be aborted.
     fn land(&mut self, out: &mut LaneOut) {
         let is_alone = |batch: &BatchId| matches!(&self.work, Work::Alone { batch: at, .. } if at == batch);
-        let landed = self.flights.extract_if(.., |batch, flight| flight.has_landed() && !is_alone(batch));
+        let is_doomed = self.doomed().is_some();
+        let landed = self.flights.extract_if(.., |batch, flight| {
+            (flight.has_landed() || (is_doomed && flight.is_refused())) && !is_alone(batch)
+        });
         for (batch, flight) in landed {
             out.emit(flight.attempt, LaneEvent::Acked(batch, flight.outcome()));
         }
+    }
+}
+
+/// For mutants: what a client might do to a record.
+fn spoil(io: &Io, record: &mut Record) {
+    if io.mutants.tombstones_become_empty && record.value.is_none() {
+        record.value = Some(Bytes::new());
+    }
+    if io.mutants.headers_are_dropped {
+        record.headers = Arc::default();
+    }
+    if io.mutants.timestamps_are_renewed {
+        record.timestamp = io.wall;
     }
 }

@@ -41,7 +41,7 @@ impl Outbox {
             return;
         }
         let in_flight = self.flights.iter().find(|(_, flight)| !flight.has_landed());
-        if let Some((batch, _)) = in_flight {
+        if let Some((batch, _)) = in_flight.filter(|_| !io.mutants.settles_in_flight) {
             let text = format!("batch {batch} is not acknowledged yet");
             out.failed(attempt, Step::Settle, Failure::Abort(text));
             return;

@@ -60,8 +60,9 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn start(io: &mut Io, place: &LanePlace, attempt: Attempt) -> Source {
+        let fetcher = Fetcher::new(Library::new(io, &place.source, SOCKET_TIMEOUT_MS), QUEUE_MAX);
         Source {
-            fetcher: Fetcher::new(Library::new(io, &place.source, SOCKET_TIMEOUT_MS), QUEUE_MAX),
+            fetcher: fetcher.uncommitted_if(io.mutants.source_is_read_uncommitted),
             commands: VecDeque::new(),
             attempt,
             partitions: BTreeMap::new(),
@@ -126,7 +127,9 @@ impl Source {
             SourceCommand::Rewind(positions) => {
                 self.partitions.clear();
                 self.fetcher.unassign_all();
-                store.drop_older_than(attempt);
+                if !io.mutants.batches_outlive_their_attempt {
+                    store.drop_older_than(attempt);
+                }
                 self.credit = 0;
                 self.assign(io, out, positions);
             }

@@ -53,7 +53,7 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
     }
     if let Some(halt) = &entry.halted {
         let target = case.target.log(entry.target_id, advance.partition.partition).unwrap_or(&empty);
-        if let Err(why) = is_true(case, entry, halt, source, target) {
+        if let Err(why) = is_true(case, advance, entry, halt, source, target) {
             let text = format!("false halt {}: {}; but {why}", name(halt.reason), halt.detail);
             tell(text, entry.next);
         }
@@ -67,7 +67,14 @@ fn is_same(some: &[(Offset, &Content)], others: &[(Offset, &Content)]) -> bool {
 }
 
 /// Whether what a halt says is so, or what is so instead.
-fn is_true(case: &Case<'_>, entry: &Entry, halt: &Halt, source: &Log, target: &Log) -> Result<(), String> {
+fn is_true(
+    case: &Case<'_>,
+    advance: &Advance,
+    entry: &Entry,
+    halt: &Halt,
+    source: &Log,
+    target: &Log,
+) -> Result<(), String> {
     let held = halt.offset.and_then(|offset| source.held(offset));
     let demand = |is_so: bool, otherwise: String| if is_so { Ok(()) } else { Err(otherwise) };
     match halt.reason {
@@ -84,8 +91,9 @@ fn is_true(case: &Case<'_>, entry: &Entry, halt: &Halt, source: &Log, target: &L
             demand(is_gone, "both topics are the ones they were".to_owned())
         }
         HaltReason::Oversized => {
+            let topic = &advance.partition.topic;
             let size = held.map_or(0, |held| held.content.size_alone());
-            demand(case.flow.target_batch_bytes_max < size, format!("the record has {size} bytes"))
+            demand(case.flow.target_bytes_max(topic) < size, format!("the record has {size} bytes"))
         }
         HaltReason::Unsendable => {
             let timestamp = held.map(|held| held.content.timestamp);

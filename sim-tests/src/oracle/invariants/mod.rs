@@ -20,7 +20,7 @@ pub fn check_all(case: &Case<'_>) -> Vec<Violation> {
     let mut broken = Vec::new();
     for advance in case.advances {
         broken.extend(of_alignment(case.settlement.at, &advance.partition, &advance.alignment, ""));
-        broken.extend(nothing_lost::check_start(case.settlement.at, case.source, advance));
+        broken.extend(nothing_lost::check_start(case, advance));
         loss_reports::check(case, advance, &mut broken);
         ledger_true::check(case, advance, &mut broken);
     }

@@ -1,0 +1,85 @@
+use super::draw::Draw;
+use super::{Action, FlowPlan, Plan, ProducerKind, ProducerPlan, Profile, TimedAction, TopicPlan};
+use runtime_sim::{Random, Slot};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What few flows meet. Each of it changes what the mirror has to do for the whole run, so most seeds have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rarities {
+    /// Source topics whose copies somebody made on the target beforehand, with the largest batch that those take.
+    pub target_bytes_max: BTreeMap<String, u32>,
+    /// Followers on the target are so far behind, each time.
+    pub target_replication_ms: Option<i64>,
+    /// So long the target makes every client wait after each request, for the whole run.
+    pub target_throttle_ms: i64,
+    /// Of records, how many in a million the client library does not even queue.
+    pub send_refused: u32,
+    /// The flow starts with what comes, not with what is there.
+    pub starts_at_end: bool,
+}
+
+/// Draws them apart from the rest, so that one more of them changes nothing else of a seed's plan.
+pub fn draw(
+    seed: u64,
+    flow: &FlowPlan,
+    topics: &[TopicPlan],
+    active_ms: i64,
+) -> (Rarities, Vec<TimedAction>) {
+    let mut random = Random::of(seed, "rarities");
+    let mut rare = Rarities { starts_at_end: random.chance(0.2), ..Rarities::default() };
+    for topic in topics {
+        let largest = random.log_uniform(2_000.0, 50_000.0) as u32;
+        if random.chance(0.12) {
+            rare.target_bytes_max.insert(topic.name.clone(), largest);
+        }
+    }
+    // One record a request and each long under way would make transactions of minutes.
+    if random.chance(0.3) && 50 <= flow.batch_records_max {
+        rare.target_replication_ms = Some(random.log_uniform(50.0, 1_000.0) as i64);
+    }
+    if random.chance(0.3) {
+        rare.send_refused = random.log_uniform(100.0, 5_000.0) as u32;
+    }
+    let mut actions = Vec::new();
+    let at_ms = random.between(active_ms / 3, active_ms * 9 / 10);
+    let partitions = i32::try_from(flow.lanes).unwrap_or(1) + random.between(1, 8) as i32;
+    if random.chance(0.06) {
+        actions.push(TimedAction { at_ms, action: Action::GrowLedger { partitions } });
+    }
+    (rare, actions)
+}
+
+/// Makes the plan one of a target so slow that a transaction which takes in all that waits outlasts its time-out.
+/// There is nothing else to it: what the mirror needs is the time to find a size that fits.
+pub fn slow_down_target(plan: &mut Plan) {
+    let mut random = Random::of(plan.seed, "slow target");
+    if !random.chance(0.06) {
+        return;
+    }
+    plan.profile = Profile::default();
+    plan.rare = Rarities { target_throttle_ms: 400, ..Rarities::default() };
+    plan.topics = vec![TopicPlan { name: "orders".to_owned(), partitions: 1, is_compacted: false }];
+    let producer = ProducerPlan::draw(&mut random);
+    plan.producers = vec![ProducerPlan {
+        kind: ProducerKind::Plain,
+        rate: 60.0,
+        records_max: 20,
+        bytes_max: 100,
+        burst: 0.0,
+        ..producer
+    }];
+    plan.flow = FlowPlan {
+        transaction_records_max: 400,
+        batch_records_max: 2,
+        commit_interval_ms: 2_000,
+        intake_bytes_max: 16_000_000,
+        is_bounded: false,
+        ..plan.flow.clone()
+    };
+    // By then there is more than one such transaction.
+    let late = |slot| TimedAction { at_ms: 45_000, action: Action::Start { slot: Slot(slot) } };
+    plan.actions = (0..u32::from(plan.flow.instances)).map(late).collect();
+    plan.heal_ms = 600_000;
+}
