@@ -75,18 +75,7 @@ impl Administrator {
                 self.ask(Named::Target, DeleteGroupsRequest { groups: vec![group()] });
             }
             Action::CommitForeignOffsets => self.commit_foreign_offsets(),
-            Action::ExpireTransactionalId { lane } => {
-                let id = TransactionalId::from(format!("verbatim-{FLOW}-{lane}"));
-                let mut has_expired = false;
-                self.on(Named::Target, |it, _| {
-                    has_expired = it.expire_transactional_id(&id);
-                    Vec::new()
-                });
-                if has_expired {
-                    let lane = i32::try_from(*lane).unwrap_or(0);
-                    self.oracle.borrow_mut().transactional_id_expired(lane);
-                }
-            }
+            Action::ExpireTransactionalId { lane } => self.expire_transactional_id(*lane),
             Action::ExpireProducers { cluster } => self.expire_producers(*cluster),
             Action::DelayMarkers { cluster, topic, partition, milliseconds } => {
                 let tp = TopicPartition::new(topic.as_str(), *partition);
@@ -241,6 +230,19 @@ impl Administrator {
     fn expire_member(&self, number: usize) {
         if let Some(member) = self.members().get(number) {
             self.on(Named::Target, |it, now| it.expire_member(now, &group(), member));
+        }
+    }
+
+    fn expire_transactional_id(&self, lane: u32) {
+        let id = TransactionalId::from(format!("verbatim-{FLOW}-{lane}"));
+        let mut has_expired = false;
+        self.on(Named::Target, |it, _| {
+            has_expired = it.expire_transactional_id(&id);
+            Vec::new()
+        });
+        if has_expired {
+            let lane = i32::try_from(lane).unwrap_or(0);
+            self.oracle.borrow_mut().transactional_id_expired(lane);
         }
     }
 
