@@ -283,7 +283,9 @@ impl BoundedRun {
     /// Partitions that have neither reached their end nor halted.
     fn left(&self, ctx: &Context<'_, impl Faults>, around: &Surroundings<'_>) -> BTreeSet<SourcePartition> {
         let halted = self.halted(ctx, around);
-        let ahead = self.ends.iter().filter(|(partition, end)| !self.flow.has_reached(partition, **end));
+        let ahead = self.ends.iter().filter(|(partition, end)| {
+            !self.flow.has_reached(partition, **end) || self.awaits_word(ctx, around, partition)
+        });
         let left = ahead.map(|(partition, _)| partition).chain(self.gone(ctx, around));
         let is_elsewhere = |partition: &SourcePartition| {
             let lane = around.lanes.get(&lane_of(partition, ctx.flow.lanes));
@@ -353,6 +355,21 @@ impl BoundedRun {
             Some(lane) => lane.has_halted(partition),
             None => self.started + ctx.flow.limits.regroup_max <= ctx.now.instant,
         }
+    }
+
+    /// Whether another instance's lane has yet to say if a halt that the ledger shows still stands: its position can
+    /// be one of a topic that is no more.
+    fn awaits_word(
+        &self,
+        ctx: &Context<'_, impl Faults>,
+        around: &Surroundings<'_>,
+        partition: &SourcePartition,
+    ) -> bool {
+        let is_halted = self.flow.entries.get(partition).is_some_and(|entry| entry.halted.is_some());
+        let lane = around.lanes.get(&lane_of(partition, ctx.flow.lanes));
+        is_halted
+            && lane.is_none_or(Lane::is_closed)
+            && ctx.now.instant < self.started + ctx.flow.limits.regroup_max
     }
 
     fn pause(&mut self, ctx: &Context<'_, impl Faults>) {

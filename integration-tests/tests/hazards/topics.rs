@@ -5,8 +5,11 @@ use integration_tests::{require_kafka, wait_for};
 
 use crate::flow::{Flow, PATIENCE};
 
-/// The records of a topic as key and value, partition by partition.
-fn contents(bootstrap: &str, topic: &str) -> Vec<Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>> {
+/// A record's key and value.
+type Pair = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// The records of a topic, partition by partition.
+fn contents(bootstrap: &str, topic: &str) -> Vec<Vec<Pair>> {
     let pair = |record: SeenRecord| (record.key, record.value);
     let partitions = checker::read_records(bootstrap, topic).unwrap();
     partitions.into_iter().map(|records| records.into_iter().map(pair).collect()).collect()

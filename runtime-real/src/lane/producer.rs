@@ -384,10 +384,21 @@ impl Outbox {
         Some(failure::of_transaction(&cause, &transaction.topics, &self.settings.transactional_id))
     }
 
+    /// Whether a batch was refused and the rest of its delivery reports will not come: once a transaction can only be
+    /// aborted, librdkafka sends nothing more of it, also not what waits to be sent again.
+    fn is_over(&self) -> bool {
+        let waits = |flight: &Flight| flight.is_refused() && !flight.has_landed();
+        self.transaction.is_some()
+            && self.flights.values().any(waits)
+            && self.producer.abort_cause().is_some()
+    }
+
     /// Reports the batches whose last delivery report is in.
     fn land(&mut self) {
         self.count_deliveries();
-        for (batch, flight) in self.flights.extract_if(.., |_, flight| flight.has_landed()) {
+        let is_over = self.is_over();
+        let lands = |flight: &Flight| flight.has_landed() || (is_over && flight.is_refused());
+        for (batch, flight) in self.flights.extract_if(.., |_, flight| lands(flight)) {
             self.lineup.landed(batch);
             self.emitter.emit(flight.attempt, LaneEvent::Acked(batch, flight.outcome()));
         }
