@@ -15,7 +15,7 @@ usage: peers [OPTIONS]
   --rounds N         rounds, each mirror once a round          [5]
   --only NAME,...    of: verbatim, mm1, mm2, mm2-eos           [all]
   --mm1-streams N    consumer threads of MirrorMaker 1         [2]
-  --mm2-tasks N      tasks.max of MirrorMaker 2                [8]
+  --mm2-tasks N      tasks.max of MirrorMaker 2                [2]
   --set KEY=VALUE    for verbatim, in TOML: delivery.lanes=4   (may be repeated)
   --other BINARY     races against another build of verbatim, as `other`
   --other-set KEY=VALUE  for that one; without --other, for this build a second time
@@ -52,7 +52,7 @@ impl Default for Arguments {
             rounds: 5,
             only: Peer::ALL.into_iter().filter(|peer| *peer != Peer::Other).collect(),
             mm1_streams: 2,
-            mm2_tasks: 8,
+            mm2_tasks: 2,
             set: Vec::new(),
             other: None,
             other_set: Vec::new(),
