@@ -4,9 +4,8 @@ use crate::batch::BatchId;
 use crate::event::{Ask, Turn};
 use crate::failure::Side;
 use crate::lane::{Attempt, LaneId};
-use crate::ledger::LastRecord;
 use crate::time::Timestamp;
-use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,12 +118,20 @@ pub enum PrepareFrom {
 pub struct Position {
     pub partition: SourcePartition,
     pub offset: SourceOffset,
-    /// To be checked against the log's history before anything is read. A record between it and `offset`, where
-    /// there was none when the position was settled, is a divergence too.
-    pub last: Option<LastRecord>,
+    /// Where reading begins, if that is below `offset`: whatever record stands between, where there was none when
+    /// the position was settled, tells that the log has diverged.
+    pub last: Option<Beginning>,
     /// Bring no record at or after this offset: once all before it are brought, report `Caught` there and
     /// read on no further.
     pub stop_before: Option<SourceOffset>,
+}
+
+/// The end of the last record below a position; for a partition that never had one, where it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Beginning {
+    pub offset: SourceOffset,
+    /// The last record's, to be checked against the log's history before anything is read (KIP-320).
+    pub epoch: Option<LeaderEpoch>,
 }
 
 /// A record to append to the lane's ledger partition.

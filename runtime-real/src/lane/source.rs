@@ -13,11 +13,10 @@ use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use verbatim_core::Attempt;
-use verbatim_core::command::Position;
+use verbatim_core::command::{Beginning, Position};
 use verbatim_core::digest::{RecordHash, RecordParts};
 use verbatim_core::event::{LaneEvent, SourceStop, Step};
 use verbatim_core::failure::{Failure, Trouble};
-use verbatim_core::ledger::LastRecord;
 
 pub(super) enum SourceCommand {
     Assign(Vec<Position>),
@@ -86,7 +85,7 @@ impl Source {
 struct Reading {
     /// The next offset to hand out.
     next: SourceOffset,
-    last: Option<LastRecord>,
+    last: Option<Beginning>,
     /// Nothing at or after this offset is wanted.
     stop_before: Option<SourceOffset>,
     /// What this burst has brought so far.
@@ -161,7 +160,8 @@ impl Reader {
         for Position { partition, offset, .. } in reached {
             self.emitter.emit(self.attempt, LaneEvent::Caught(partition, offset));
         }
-        let checkable = positions.iter().filter(|position| position.last.is_some());
+        let checkable =
+            positions.iter().filter(|position| position.last.is_some_and(|last| last.epoch.is_some()));
         let assigned = self.consumer.assign(positions.iter().map(start_at));
         let checked = assigned.and_then(|()| self.consumer.check_epochs(checkable.map(start_at)));
         if let Err(error) = checked {
@@ -232,7 +232,7 @@ impl Reader {
             return None;
         }
         let offset = SourceOffset(message.offset());
-        if offset < reading.next && reading.last.is_some_and(|last| last.next <= offset) {
+        if offset < reading.next && reading.last.is_some_and(|last| last.offset <= offset) {
             // There was none when the position was settled: what stood here was cut off and written anew.
             let position = reading.next;
             self.stop(place, SourceStop::Truncated { position, diverges_at: Some(offset) });
@@ -254,7 +254,7 @@ impl Reader {
             }
         };
         reading.next = offset.next();
-        let last = facts.epoch.map(|epoch| LastRecord { next: offset.next(), epoch });
+        let last = facts.epoch.map(|epoch| Beginning { offset: offset.next(), epoch: Some(epoch) });
         reading.last = last.or(reading.last);
         match &mut reading.run {
             Some(run) if run.has_room_for(facts.bytes) => run.push(message, facts),
@@ -298,7 +298,7 @@ impl Reader {
             tracing::warn!(%place, %position, "out of range, yet within the log: reading on from there");
             let partition = place.clone();
             // What retention has taken cannot be checked any more.
-            let last = last.filter(|last| log_start.is_some_and(|start| start <= last.next));
+            let last = last.filter(|last| log_start.is_some_and(|start| start <= last.offset));
             self.assign(vec![Position { partition, offset: position, last, stop_before }]);
         } else {
             self.stop(place, SourceStop::OutOfRange { position, log_start, log_end });
@@ -342,7 +342,7 @@ impl Reader {
 /// From the last record on, whose epoch is known, over whatever markers lie between it and the position.
 fn start_at(position: &Position) -> StartAt<'_> {
     let (offset, epoch) = match position.last {
-        Some(last) => (last.next.min(position.offset), last.epoch.0),
+        Some(last) => (last.offset.min(position.offset), last.epoch.map_or(-1, |epoch| epoch.0)),
         None => (position.offset, -1),
     };
     StartAt {

@@ -1,8 +1,8 @@
 use crate::bench::Bench;
 use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TopicPartition};
+use verbatim_core::command::Beginning;
 use verbatim_core::command::{LaneCommand, Position};
 use verbatim_core::event::{LaneEvent, SourceStop};
-use verbatim_core::ledger::LastRecord;
 
 fn place() -> SourcePartition {
     SourcePartition::new("t", 0)
@@ -17,7 +17,7 @@ fn assign(bench: &mut Bench, offset: i64, epoch: Option<i32>, stop_before: Optio
     let position = Position {
         partition: place(),
         offset: SourceOffset(offset),
-        last: epoch.map(|epoch| LastRecord { next: SourceOffset(offset), epoch: LeaderEpoch(epoch) }),
+        last: epoch.map(|epoch| Beginning { offset: SourceOffset(offset), epoch: Some(LeaderEpoch(epoch)) }),
         stop_before: stop_before.map(SourceOffset),
     };
     bench.lane(LaneCommand::Assign { positions: vec![position] });

@@ -2,13 +2,13 @@
 
 use super::{Lane, Retry, Share, Stage, Transaction, Verdict};
 use crate::backoff::SOON;
-use crate::command::{LaneCommand, Position, PrepareFrom};
+use crate::command::{Beginning, LaneCommand, Position, PrepareFrom};
 use crate::event::{SourceStop, TargetState};
 use crate::failure::{Failure, Side, Trouble};
 use crate::fault::{Faults, Mutant};
 use crate::identity::Identity;
 use crate::lane::lane_of;
-use crate::ledger::{Entry, Halt, HaltReason};
+use crate::ledger::{Entry, Halt, HaltReason, LastRecord};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::{SourceOffset, SourcePartition, TargetPartition, TopicId, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,7 +180,7 @@ impl Lane {
         let stop_before = self.poison.get(partition).and_then(|halt| halt.offset);
         let is_unchecked =
             ctx.plants(Mutant::PositionsWithoutEpoch) || ctx.plants(Mutant::TruncationIsIgnored);
-        let last = base.last.filter(|_| !is_unchecked);
+        let last = beginning(base).filter(|_| !is_unchecked);
         Position { partition: partition.clone(), offset: base.next, last, stop_before }
     }
 
@@ -409,6 +409,13 @@ fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, St
 /// For tests: whether a planted bug waits for a log that was cut back to grow again.
 fn ignores(ctx: &Context<'_, impl Faults>, verdict: &Verdict) -> bool {
     ctx.plants(Mutant::TruncationIsIgnored) && verdict.reason == HaltReason::Truncated
+}
+
+/// Where reading a partition must begin for a divergence below its position to show.
+fn beginning(base: &Entry) -> Option<Beginning> {
+    let of_last = |last: LastRecord| Beginning { offset: last.next, epoch: Some(last.epoch) };
+    let of_start = (base.start < base.next).then_some(Beginning { offset: base.start, epoch: None });
+    base.last.map(of_last).or(of_start)
 }
 
 /// What a source that gives no more means for the partition. Absent where only reading on can tell.

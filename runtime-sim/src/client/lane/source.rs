@@ -14,9 +14,8 @@ use kafka_types::{SourceOffset, SourcePartition, TopicPartition};
 use std::collections::{BTreeMap, VecDeque};
 use verbatim_core::Attempt;
 use verbatim_core::batch::BatchId;
-use verbatim_core::command::Position;
+use verbatim_core::command::{Beginning, Position};
 use verbatim_core::event::{LaneEvent, SourceStop};
-use verbatim_core::ledger::LastRecord;
 
 pub(super) enum SourceCommand {
     Assign(Vec<Position>),
@@ -34,7 +33,7 @@ const ENDS_MAX_MS: Millis = 3_000;
 struct Reading {
     /// The next offset to hand out.
     next: SourceOffset,
-    last: Option<LastRecord>,
+    last: Option<Beginning>,
     stop_before: Option<SourceOffset>,
     run: Option<Run>,
 }
@@ -145,8 +144,8 @@ impl Source {
             }
             // From the last record on, whose epoch is known, over whatever markers lie between it and the position.
             let checked = last.filter(|_| !io.mutants.start_without_epoch);
-            let from = checked.map_or(offset, |last| last.next.min(offset));
-            let epoch = checked.map(|last| last.epoch);
+            let from = checked.map_or(offset, |last| last.offset.min(offset));
+            let epoch = checked.and_then(|last| last.epoch);
             self.fetcher.assign([Start { partition: topic_partition(&partition), offset: from.0, epoch }]);
             self.partitions.insert(partition, Reading { next: offset, last, stop_before, run: None });
         }
@@ -219,7 +218,7 @@ impl Source {
     ) -> i64 {
         let Some(reading) = self.partitions.get_mut(place) else { return 0 };
         let offset = SourceOffset(record.offset);
-        if offset < reading.next && reading.last.is_some_and(|last| last.next <= offset) {
+        if offset < reading.next && reading.last.is_some_and(|last| last.offset <= offset) {
             // There was none when the position was settled: what stood here was cut off and written anew.
             let position = reading.next;
             self.stop(out, store, place, SourceStop::Truncated { position, diverges_at: Some(offset) });
@@ -240,7 +239,7 @@ impl Source {
             }
         };
         reading.next = offset.next();
-        let last = record.epoch.map(|epoch| LastRecord { next: offset.next(), epoch });
+        let last = record.epoch.map(|epoch| Beginning { offset: offset.next(), epoch: Some(epoch) });
         reading.last = last.or(reading.last);
         match &mut reading.run {
             Some(run) if run.has_room_for(facts.bytes) => run.push(record, facts),
@@ -308,7 +307,7 @@ impl Source {
             log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
         if is_within {
             // What retention has taken cannot be checked any more.
-            let last = last.filter(|last| log_start.is_some_and(|start| start <= last.next));
+            let last = last.filter(|last| log_start.is_some_and(|start| start <= last.offset));
             self.assign(io, out, vec![Position { partition: place, offset: position, last, stop_before }]);
             self.fetcher.advance(io);
         } else {
