@@ -3,6 +3,7 @@
 //! such as MESSAGE_TOO_LARGE or FENCED_INSTANCE_ID, come only from a cluster that means them.
 
 use kafka_model::Request;
+use kafka_model::api::metadata::MetadataTopics;
 use kafka_types::ErrorCode;
 use kafka_types::ErrorCode as E;
 
@@ -43,6 +44,8 @@ const OFFSET_FOR_LEADER_EPOCH: &[ErrorCode] =
     &[E::NotLeaderOrFollower, E::FencedLeaderEpoch, E::UnknownLeaderEpoch, E::KafkaStorageError];
 /// The brokers of the cluster are told all the same: only topics have errors.
 const METADATA_AFTER: &[ErrorCode] = &[E::LeaderNotAvailable, E::UnknownTopicOrPartition];
+/// Asked for all topics, a broker names only those that it knows.
+const METADATA_OF_ALL_AFTER: &[ErrorCode] = &[E::LeaderNotAvailable];
 const FIND_COORDINATOR: &[ErrorCode] = &[E::CoordinatorNotAvailable, E::CoordinatorLoadInProgress];
 const INIT_PRODUCER_ID: &[ErrorCode] =
     &[E::CoordinatorLoadInProgress, E::CoordinatorNotAvailable, E::NotCoordinator, E::ConcurrentTransactions];
@@ -94,7 +97,10 @@ pub(super) fn of(request: &Request) -> (&'static [ErrorCode], &'static [ErrorCod
         Request::Fetch(_) => (FETCH, NONE),
         Request::ListOffsets(_) => (LIST_OFFSETS, NONE),
         Request::OffsetForLeaderEpoch(_) => (OFFSET_FOR_LEADER_EPOCH, NONE),
-        Request::Metadata(_) => (NONE, METADATA_AFTER),
+        Request::Metadata(it) => match it.topics {
+            MetadataTopics::All => (NONE, METADATA_OF_ALL_AFTER),
+            MetadataTopics::Named(_) | MetadataTopics::Ids(_) => (NONE, METADATA_AFTER),
+        },
         Request::FindCoordinator(_) => (FIND_COORDINATOR, NONE),
         Request::InitProducerId(_) => (INIT_PRODUCER_ID, COORDINATOR_AFTER),
         Request::AddPartitionsToTxn(_) => (ADD_PARTITIONS, COORDINATOR_AFTER),
