@@ -181,6 +181,7 @@ fn a_wrong_password_is_an_authentication_error() {
     require_kafka!();
     for side in ["source", "target"] {
         let mut flow = Guarded::new("password");
+        flow.allow_all();
         flow.config = flow.config.text(side, "sasl.password", "wrong");
         let finished = flow.finish();
         assert_eq!(finished.code, 77, "{}", finished.stderr);
@@ -253,6 +254,7 @@ fn a_cluster_that_is_not_there_is_named() {
     require_kafka!();
     for side in ["source", "target"] {
         let mut flow = Guarded::new("absent");
+        flow.allow_all();
         let address = format!("127.0.0.1:{}", free_port().unwrap());
         flow.config = flow.config.text(side, "bootstrap.servers", &address);
         let finished = flow.finish();
