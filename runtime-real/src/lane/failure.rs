@@ -117,9 +117,15 @@ pub(super) fn of_record(error: &RdError, fatal: Option<&RdError>, topic: &TopicN
     }
 }
 
-/// Whether an error only tells that something else has gone wrong before.
+/// Whether an error only tells that something else has gone wrong before: purged, or not allowed in the state that
+/// the transaction is in.
 pub(super) fn is_echo(error: &RdError) -> bool {
-    matches!(error.code, Code::RD_KAFKA_RESP_ERR__PURGE_QUEUE | Code::RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
+    matches!(
+        error.code,
+        Code::RD_KAFKA_RESP_ERR__PURGE_QUEUE
+            | Code::RD_KAFKA_RESP_ERR__PURGE_INFLIGHT
+            | Code::RD_KAFKA_RESP_ERR__STATE
+    )
 }
 
 /// Why a transaction with records for `topics` can only be aborted. The coordinator refuses a topic without
@@ -328,6 +334,7 @@ mod tests {
         let passing = requires_abort(C::RD_KAFKA_RESP_ERR__TIMED_OUT);
         assert_eq!(kind(&of_transaction(&passing, &BTreeSet::new(), ID)), "abort");
         assert!(is_echo(&error(C::RD_KAFKA_RESP_ERR__PURGE_QUEUE)));
+        assert!(is_echo(&error(C::RD_KAFKA_RESP_ERR__STATE)));
         assert!(!is_echo(&error(C::RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)));
     }
 
