@@ -288,8 +288,7 @@ impl BoundedRun {
         });
         let left = ahead.map(|(partition, _)| partition).chain(self.gone(ctx, around));
         let is_elsewhere = |partition: &SourcePartition| {
-            let lane = around.lanes.get(&lane_of(partition, ctx.flow.lanes));
-            ctx.plants(Mutant::DoneOnceOwnLanesAre) && lane.is_none_or(Lane::is_closed)
+            ctx.plants(Mutant::DoneOnceOwnLanesAre) && own_lane(ctx, around, partition).is_none()
         };
         left.filter(|partition| !halted.contains_key(*partition) && !is_elsewhere(partition))
             .cloned()
@@ -351,7 +350,7 @@ impl BoundedRun {
         around: &Surroundings<'_>,
         partition: &SourcePartition,
     ) -> bool {
-        match around.lanes.get(&lane_of(partition, ctx.flow.lanes)).filter(|lane| !lane.is_closed()) {
+        match own_lane(ctx, around, partition) {
             Some(lane) => lane.has_halted(partition),
             None => self.started + ctx.flow.limits.regroup_max <= ctx.now.instant,
         }
@@ -366,15 +365,22 @@ impl BoundedRun {
         partition: &SourcePartition,
     ) -> bool {
         let is_halted = self.flow.entries.get(partition).is_some_and(|entry| entry.halted.is_some());
-        let lane = around.lanes.get(&lane_of(partition, ctx.flow.lanes));
-        is_halted
-            && lane.is_none_or(Lane::is_closed)
-            && ctx.now.instant < self.started + ctx.flow.limits.regroup_max
+        let is_elsewhere = own_lane(ctx, around, partition).is_none();
+        is_halted && is_elsewhere && !self.is_present(ctx, around, partition)
     }
 
     fn pause(&mut self, ctx: &Context<'_, impl Faults>) {
         self.next = Some(ctx.now.instant + SOON);
     }
+}
+
+/// The partition's lane, where this instance has it.
+fn own_lane<'a>(
+    ctx: &Context<'_, impl Faults>,
+    around: &Surroundings<'a>,
+    partition: &SourcePartition,
+) -> Option<&'a Lane> {
+    around.lanes.get(&lane_of(partition, ctx.flow.lanes)).filter(|lane| !lane.is_closed())
 }
 
 /// Whether the source has the topic, as far as listings tell.

@@ -112,21 +112,18 @@ pub(super) struct Waiting {
 pub(super) struct Transaction {
     /// EndTxn requests sent before it began.
     pub(super) end_txn_sent_before: u64,
-    /// Whether the client took any record, so that the coordinator must be asked to end it.
-    pub(super) accepted_any: bool,
     /// Whether a refused record has left a gap in the producer's sequence numbers.
     pub(super) has_gap: bool,
-    /// Where its records go.
+    /// Where the records go that the client took. With none, the coordinator need not be asked to end it.
     pub(super) topics: BTreeSet<TopicName>,
 }
 
 impl Transaction {
     fn begun(end_txn_sent_before: u64) -> Transaction {
-        Transaction { end_txn_sent_before, accepted_any: false, has_gap: false, topics: BTreeSet::new() }
+        Transaction { end_txn_sent_before, has_gap: false, topics: BTreeSet::new() }
     }
 
     pub(super) fn accepted(&mut self, topic: &TopicName) {
-        self.accepted_any = true;
         if !self.topics.contains(topic) {
             self.topics.insert(topic.clone());
         }

@@ -30,7 +30,7 @@ impl Outbox {
             }
         };
         let transaction = self.transaction.as_ref().expect("begun");
-        let (before, accepted_any) = (transaction.end_txn_sent_before, transaction.accepted_any);
+        let (before, accepted_any) = (transaction.end_txn_sent_before, !transaction.topics.is_empty());
         let commit = || self.producer.commit(self.end_max);
         let committed = self.watchdog.guard(attempt, Step::Settle, self.end_max, commit);
         let committed = committed.ok_or(CalledOff)?;
