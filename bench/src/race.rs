@@ -19,6 +19,7 @@ pub fn race(arguments: &Arguments) -> Result<Vec<Run>> {
     eprintln!("starting two brokers");
     let options = BrokerOptions::default()
         .heap_mib(1024)
+        .on_host_network()
         // What a run leaves behind is gone from the disk before it can be in the way of the next.
         .property("log.segment.delete.delay.ms", "1000");
     let (source, target) = (Broker::start(&options)?, Broker::start(&options)?);

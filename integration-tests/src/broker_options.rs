@@ -5,8 +5,7 @@ use crate::kafka::loopback;
 pub const IMAGE_3_9: &str = "apache/kafka:3.9.1";
 const IMAGE_DEFAULT: &str = "apache/kafka:4.1.0";
 
-// Ports inside the container. `INTERNAL` serves the broker itself and the tools in the container, to whom
-// the host's ports mean nothing.
+// Ports inside the container.
 pub(crate) const HOST_PORT: u16 = 9092;
 pub(crate) const PROXIED_PORT: u16 = 9094;
 pub(crate) const SASL_PORT: u16 = 9095;
@@ -33,6 +32,7 @@ pub struct BrokerOptions {
     pub(crate) proxied: bool,
     pub(crate) sasl_users: Vec<(String, String)>,
     pub(crate) tls: bool,
+    pub(crate) on_host_network: bool,
 }
 
 impl Default for BrokerOptions {
@@ -44,6 +44,7 @@ impl Default for BrokerOptions {
             proxied: false,
             sasl_users: Vec::new(),
             tls: false,
+            on_host_network: false,
         }
     }
 }
@@ -94,6 +95,27 @@ impl BrokerOptions {
         self.tls = true;
         self
     }
+
+    /// Puts the broker on the host's own network: Docker's proxy between a port of the host and one of a container
+    /// copies every byte once more, which a test does not notice and a race does.
+    #[must_use]
+    pub fn on_host_network(mut self) -> BrokerOptions {
+        self.on_host_network = true;
+        self
+    }
+}
+
+/// Ports inside the broker's network. `internal` serves the broker itself and the tools in the container, to whom
+/// the host's ports mean nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InnerPorts {
+    pub controller: u16,
+    pub internal: u16,
+    pub host: u16,
+}
+
+impl InnerPorts {
+    pub const OF_CONTAINER: InnerPorts = InnerPorts { controller: 9093, internal: 9091, host: HOST_PORT };
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +140,6 @@ pub(crate) fn base_properties() -> Vec<(String, String)> {
         ("node.id", "1"),
         ("process.roles", "broker,controller"),
         ("controller.listener.names", "CONTROLLER"),
-        ("controller.quorum.voters", "1@localhost:9093"),
         ("inter.broker.listener.name", "INTERNAL"),
         ("log.dirs", "/var/lib/kafka/data"),
         // A topic that appears because somebody asked for it would hide mistakes.
@@ -136,17 +157,20 @@ pub(crate) fn base_properties() -> Vec<(String, String)> {
 }
 
 pub(crate) fn listener_properties(
+    inner: InnerPorts,
     port: u16,
     proxied: Option<ProxiedPorts>,
     sasl_port: Option<u16>,
     tls_port: Option<u16>,
 ) -> Vec<(String, String)> {
+    let internal = format!("INTERNAL://localhost:{}", inner.internal);
+    let controller = format!("localhost:{}", inner.controller);
     let mut listeners = vec![
-        "CONTROLLER://localhost:9093".to_owned(),
-        "INTERNAL://localhost:9091".to_owned(),
-        format!("HOST://0.0.0.0:{HOST_PORT}"),
+        format!("CONTROLLER://{controller}"),
+        internal.clone(),
+        format!("HOST://0.0.0.0:{}", inner.host),
     ];
-    let mut advertised = vec!["INTERNAL://localhost:9091".to_owned(), format!("HOST://{}", loopback(port))];
+    let mut advertised = vec![internal, format!("HOST://{}", loopback(port))];
     if let Some(ports) = proxied {
         listeners.push(format!("PROXIED://0.0.0.0:{PROXIED_PORT}"));
         advertised.push(format!("PROXIED://{}", loopback(ports.advertised)));
@@ -160,6 +184,7 @@ pub(crate) fn listener_properties(
         advertised.push(format!("TLS://{}", loopback(tls_port)));
     }
     owned(&[
+        ("controller.quorum.voters", &format!("1@{controller}")),
         ("listeners", &listeners.join(",")),
         ("advertised.listeners", &advertised.join(",")),
         (

@@ -15,7 +15,7 @@ use testcontainers::{Container, GenericImage};
 
 pub use crate::broker_options::{BrokerOptions, CERTIFICATE, IMAGE_3_9, default_image};
 use crate::broker_options::{
-    HOST_PORT, PROXIED_PORT, ProxiedPorts, SASL_PORT, TLS_PORT, base_properties, environment_name,
+    InnerPorts, PROXIED_PORT, ProxiedPorts, SASL_PORT, TLS_PORT, base_properties, environment_name,
     listener_properties, sasl_properties, tls_properties,
 };
 use crate::docker::{OWNER_LABEL, docker, owner};
@@ -27,6 +27,7 @@ const CLUSTER_ID_BYTES: usize = 22;
 pub struct Broker {
     container: Container<GenericImage>,
     image: String,
+    inner: InnerPorts,
     port: u16,
     proxied: Option<ProxiedPorts>,
     sasl_port: Option<u16>,
@@ -51,10 +52,16 @@ impl Broker {
             .rsplit_once(':')
             .with_context(|| format!("the image {} has no tag", options.image))?;
 
-        let mut request = GenericImage::new(name, tag)
-            .with_label(OWNER_LABEL, owner())
-            .with_startup_timeout(START_TIMEOUT)
-            .with_mapped_port(port, ContainerPort::Tcp(HOST_PORT));
+        let mut request =
+            GenericImage::new(name, tag).with_label(OWNER_LABEL, owner()).with_startup_timeout(START_TIMEOUT);
+        let inner = if options.on_host_network {
+            request = request.with_network("host");
+            InnerPorts { controller: free_port()?, internal: free_port()?, host: port }
+        } else {
+            let inner = InnerPorts::OF_CONTAINER;
+            request = request.with_mapped_port(port, ContainerPort::Tcp(inner.host));
+            inner
+        };
         if let Some(ports) = proxied {
             request = request.with_mapped_port(ports.direct, ContainerPort::Tcp(PROXIED_PORT));
         }
@@ -65,7 +72,7 @@ impl Broker {
             request = request.with_mapped_port(tls_port, ContainerPort::Tcp(TLS_PORT));
         }
         let mut properties = base_properties();
-        properties.extend(listener_properties(port, proxied, sasl_port, tls_port));
+        properties.extend(listener_properties(inner, port, proxied, sasl_port, tls_port));
         properties.extend(sasl_properties(&options.sasl_users));
         if options.tls {
             properties.extend(tls_properties());
@@ -80,7 +87,7 @@ impl Broker {
             .start()
             .with_context(|| format!("{} does not start", options.image))?;
         let image = options.image.clone();
-        let broker = Broker { container, image, port, proxied, sasl_port, tls_port, cluster_id };
+        let broker = Broker { container, image, inner, port, proxied, sasl_port, tls_port, cluster_id };
         broker.wait_until_ready()?;
         Ok(broker)
     }
@@ -165,7 +172,8 @@ impl Broker {
     /// `broker.tool("kafka-topics.sh", &["--list"])`. Slow, a JVM each.
     pub fn tool(&self, tool: &str, arguments: &[&str]) -> Result<String> {
         let path = format!("/opt/kafka/bin/{tool}");
-        let mut words = vec!["exec", self.container.id(), &path, "--bootstrap-server", "localhost:9091"];
+        let internal = format!("localhost:{}", self.inner.internal);
+        let mut words = vec!["exec", self.container.id(), &path, "--bootstrap-server", &internal];
         words.extend(arguments);
         docker(&words)
     }
