@@ -35,6 +35,17 @@ pub struct Batch {
     pub timestamp: Timestamp,
 }
 
+/// What a record takes in memory beside its keys, values and headers, in bytes: the client library keeps a few
+/// hundred for each, however small it is.
+pub const RECORD_OVERHEAD: u64 = 256;
+
+impl Batch {
+    /// What the batch takes in memory, in bytes.
+    pub fn weight(&self) -> u64 {
+        self.bytes + self.records * RECORD_OVERHEAD
+    }
+}
+
 /// Where the copies of one batch stand in the target partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TargetRun {

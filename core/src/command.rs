@@ -5,7 +5,7 @@ use crate::event::{Ask, Turn};
 use crate::failure::Side;
 use crate::lane::{Attempt, LaneId};
 use crate::time::Timestamp;
-use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,10 +89,12 @@ pub enum LaneCommand {
     /// Stop reading these source partitions and drop their batches that were not produced.
     Unassign { partitions: Vec<SourcePartition> },
     /// The lane may bring this many more bytes of records than it was allowed so far. What `Fetched` brought
-    /// beyond its credit is owed, and this pays it first.
-    Credit { bytes: u64 },
+    /// beyond its credit is owed, and this pays it first. A batch holds at most `batch_max` records from now on, one
+    /// or more.
+    Credit { bytes: u64, batch_max: u64 },
     /// Begin a transaction if none is open and produce the batch's records to `target`
-    /// -> `Acked`. `alone`: each record in a request of its own, stopping at the first refused.
+    /// -> `Acked`. `alone`: by itself, once all that was produced before has landed, and awaited before anything else;
+    /// if the batch has one record only, a refusal is that record's.
     Produce { batch: BatchId, target: TargetPartition, alone: bool },
     /// Produce ledger records, await their acknowledgement, then commit -> `Settled` or `Failed(Settle, _)`.
     Settle { records: Vec<NewLedgerRecord> },
@@ -118,20 +120,14 @@ pub enum PrepareFrom {
 pub struct Position {
     pub partition: SourcePartition,
     pub offset: SourceOffset,
-    /// Where reading begins, if that is below `offset`: whatever record stands between, where there was none when
-    /// the position was settled, tells that the log has diverged.
-    pub last: Option<Beginning>,
-    /// Bring no record at or after this offset: once all before it are brought, report `Caught` there and
-    /// read on no further.
-    pub stop_before: Option<SourceOffset>,
-}
-
-/// The end of the last record below a position; for a partition that never had one, where it started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Beginning {
-    pub offset: SourceOffset,
-    /// The last record's, to be checked against the log's history before anything is read (KIP-320).
-    pub epoch: Option<LeaderEpoch>,
+    /// Where reading begins: the end of the last record below `offset`; for a partition that never had one, where it
+    /// started. Its epoch is to be checked against the log's history before anything is read (KIP-320). Whatever
+    /// record stands between here and `offset`, where there was none when the position was settled, tells that the
+    /// log has diverged.
+    pub last: Option<OffsetAndEpoch>,
+    /// Bring neither this record nor any after it: stop there as `SourceStop::AtRefused`. Where another record stands
+    /// in its place, or none, reading goes on.
+    pub stop_before: Option<OffsetAndEpoch>,
 }
 
 /// A record to append to the lane's ledger partition.

@@ -4,7 +4,8 @@ use crate::batch::{Acknowledged, Batch, BatchId};
 use crate::failure::{Failure, Refusal, Side, Trouble};
 use crate::lane::{Attempt, LaneId};
 use kafka_types::{
-    Partition, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicId, TopicName,
+    OffsetAndEpoch, Partition, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicId,
+    TopicName,
 };
 use std::collections::BTreeMap;
 
@@ -50,7 +51,7 @@ pub enum Event {
     /// The answer to `Command::SourceOffsets`.
     SourceOffsets {
         ask: Ask,
-        answer: BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
+        answer: BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>>,
     },
     /// The answer to `Command::TargetEnds`.
     TargetEnds {
@@ -155,17 +156,19 @@ pub enum SourceStop {
     Unsendable { offset: SourceOffset, why: String },
     /// A batch is damaged (CRC) or in a format that cannot be read.
     Unreadable { offset: Option<SourceOffset>, why: String },
+    /// The next record is the one that `Position::stop_before` names.
+    AtRefused { offset: SourceOffset },
     /// READ was refused.
     NotAuthorized,
     /// The topic or partition is gone.
     Gone,
 }
 
-/// A refused batch. The record is named only when it went alone.
+/// A refused batch. The record is named only when it went alone, a batch of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Refused {
     pub refusal: Refusal,
-    pub record: Option<SourceOffset>,
+    pub record: Option<OffsetAndEpoch>,
 }
 
 /// One cluster's topics as it described them.

@@ -21,7 +21,7 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Instant;
     fn add(self, duration: Duration) -> Instant {
-        Instant(self.0 + duration)
+        Instant(self.0.saturating_add(duration))
     }
 }
 

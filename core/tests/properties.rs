@@ -1,6 +1,6 @@
 //! What must hold of every value: ledger bytes read back, and digests join.
 
-use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TargetOffset, TopicId};
+use kafka_types::{LeaderEpoch, OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TopicId};
 use proptest::prelude::*;
 use verbatim_core::digest::{Digest, RecordHash, RecordParts};
 use verbatim_core::event::LedgerRecord;
@@ -104,7 +104,7 @@ proptest! {
 
     #[test]
     fn every_topic_record_reads_back(
-        topic in "[a-z.]{1,20}", source: u128, id: u128, starts: Vec<i64>, ends: Vec<i64>,
+        topic in "[a-z.]{1,20}", source: u128, id: u128, starts: Vec<(i64, Option<i32>)>, ends: Vec<i64>,
         unfit in prop::option::of(".*"), pinned: bool,
     ) {
         let pin = TargetPin {
@@ -115,7 +115,7 @@ proptest! {
         };
         let record = TopicRecord {
             source_id: TopicId(source),
-            starts: starts.into_iter().map(SourceOffset).collect(),
+            starts: starts.into_iter().map(|(offset, epoch)| OffsetAndEpoch { offset: SourceOffset(offset), epoch: epoch.map(LeaderEpoch) }).collect(),
             target: pinned.then_some(pin),
         };
         reads_back(Record::Topic(topic.as_str().into(), record))?;

@@ -141,7 +141,8 @@ impl Both {
             Step::Compact => {
                 self.was_compacted = true;
                 self.log.roll();
-                self.log.compact(0, &self.config);
+                let end = self.log.end_offset();
+                self.log.compact(0, end, &self.config);
             }
             // A reload forgets open transactions that began below the log start, as Kafka's does.
             Step::Truncate(_) => {}

@@ -184,7 +184,9 @@ impl Cluster {
             let Some((config, partition)) = self.topics.config_and_partition(&tp) else { continue };
             if config.cleanup_policy.compacts() {
                 is_needed = true;
-                if config.min_cleanable_dirty_percent.max(1) <= partition.log.dirty_percent() {
+                if config.min_cleanable_dirty_percent.max(1)
+                    <= partition.log.dirty_percent(partition.high_watermark)
+                {
                     self.compact(&tp);
                 }
             }
@@ -197,7 +199,7 @@ impl Cluster {
     pub(crate) fn compact(&mut self, tp: &TopicPartition) {
         let now = self.now;
         let Some((config, partition)) = self.topics.config_and_partition_mut(tp) else { return };
-        if partition.log.compact(now, config) {
+        if partition.log.compact(now, partition.high_watermark, config) {
             self.record_event(tp, LogEvent::Compacted);
             self.touch(tp);
         }

@@ -10,7 +10,7 @@ mod offset;
 mod record;
 mod topic_id;
 
-pub use epoch::LeaderEpoch;
+pub use epoch::{LeaderEpoch, OffsetAndEpoch};
 pub use error_code::ErrorCode;
 pub use names::{Partition, SourcePartition, TargetPartition, TopicName, TopicPartition};
 pub use offset::{SourceOffset, TargetOffset};

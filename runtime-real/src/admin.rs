@@ -2,12 +2,12 @@
 //! cluster, so that a cluster that is gone holds up nothing of the other, and whatever takes long holds up
 //! no description of named topics, which every commit waits for (H6).
 
-use crate::client::detach;
 use crate::cluster::{Cluster, Place};
-use crate::ffi::admin::{Isolation, Spec};
+use crate::ffi::admin::{Isolation, Spec, ToldOffset};
 use crate::open_transactions;
 use crate::settings::Settings;
-use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use crate::threads::Alarm;
+use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use rdkafka::error::KafkaError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,6 +43,7 @@ impl Admin {
         settings: &Arc<Settings>,
         side: Side,
         events: &UnboundedSender<Event>,
+        alarm: &Alarm,
     ) -> Result<Admin, KafkaError> {
         let cluster = Arc::new(Cluster::connect(settings, side, Some(events.clone()))?);
         let start = |name: &str| {
@@ -53,7 +54,7 @@ impl Admin {
                 settings: Arc::clone(settings),
                 events: events.clone(),
             };
-            detach(&format!("{side}-{name}"), move || worker.run(&questions));
+            alarm.start(&format!("{side}-{name}"), move || worker.run(&questions));
             sender
         };
         Ok(Admin { describe: start("describe"), rest: start("admin") })
@@ -122,12 +123,13 @@ impl Worker {
 }
 
 /// The offsets of a place in time. Where no record is young enough, the last stable offset.
-pub(crate) fn source_offsets(
+fn source_offsets(
     cluster: &Cluster,
     partitions: &[SourcePartition],
     at: At,
-) -> BTreeMap<SourcePartition, Result<SourceOffset, Trouble>> {
-    let places: BTreeSet<Place> = partitions.iter().map(|p| (p.topic.clone(), p.partition)).collect();
+) -> BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>> {
+    let places: BTreeSet<Place> =
+        partitions.iter().map(|place| (place.topic.clone(), place.partition)).collect();
     let (spec, isolation) = match at {
         At::Earliest => (Spec::Earliest, Isolation::ReadUncommitted),
         At::LastStable => (Spec::Latest, Isolation::ReadCommitted),
@@ -140,8 +142,9 @@ pub(crate) fn source_offsets(
     offsets.extend(cluster.offsets(&none, Spec::Latest, Isolation::ReadCommitted));
     offsets
         .into_iter()
-        .map(|((topic, partition), offset)| {
-            (SourcePartition { topic, partition }, known(offset).map(SourceOffset))
+        .map(|((topic, partition), told)| {
+            let place = |it: ToldOffset| OffsetAndEpoch { offset: SourceOffset(it.offset), epoch: it.epoch };
+            (SourcePartition { topic, partition }, known(told).map(place))
         })
         .collect()
 }
@@ -150,7 +153,8 @@ pub(crate) fn target_ends(
     cluster: &Cluster,
     partitions: &[TargetPartition],
 ) -> BTreeMap<TargetPartition, Result<TargetEnd, Trouble>> {
-    let places: BTreeSet<Place> = partitions.iter().map(|p| (p.topic.clone(), p.partition)).collect();
+    let places: BTreeSet<Place> =
+        partitions.iter().map(|place| (place.topic.clone(), place.partition)).collect();
     // In this order the last stable offset is never beyond the high watermark.
     let stable = cluster.offsets(&places, Spec::Latest, Isolation::ReadCommitted);
     let mut high = cluster.offsets(&places, Spec::Latest, Isolation::ReadUncommitted);
@@ -159,14 +163,14 @@ pub(crate) fn target_ends(
         .map(|(place, stable)| {
             let high = high.remove(&place).unwrap_or(Ok(None));
             let end = known(stable).and_then(|stable| {
-                let high_watermark = TargetOffset(known(high)?);
-                Ok(TargetEnd { high_watermark, last_stable: TargetOffset(stable) })
+                let high_watermark = TargetOffset(known(high)?.offset);
+                Ok(TargetEnd { high_watermark, last_stable: TargetOffset(stable.offset) })
             });
             (TargetPartition { topic: place.0, partition: place.1 }, end)
         })
         .collect()
 }
 
-fn known(offset: Result<Option<i64>, Trouble>) -> Result<i64, Trouble> {
+fn known(offset: Result<Option<ToldOffset>, Trouble>) -> Result<ToldOffset, Trouble> {
     offset.and_then(|offset| offset.ok_or_else(|| Trouble::Passing("the broker named no offset".into())))
 }

@@ -1,12 +1,12 @@
 //! What every client of this crate does with librdkafka's own reports: log lines and errors that belong to
 //! no question.
 
-use crate::trouble::{ApiError, Asked};
+use crate::ffi::{ClientError, Code};
+use crate::trouble::Asked;
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::KafkaError;
-use rdkafka::types::RDKafkaErrorCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ impl Watcher {
     }
 
     /// What `error`, the outcome of a question, means together with what was seen of the brokers meanwhile.
-    pub(crate) fn explain(&self, error: &ApiError, asked: &Asked<'_>) -> Trouble {
+    pub(crate) fn explain(&self, error: &ClientError, asked: &Asked<'_>) -> Trouble {
         let trouble = error.trouble(asked);
         let Trouble::Unreachable(text) = trouble else { return trouble };
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,9 +96,8 @@ impl Watcher {
         }
     }
 
-    fn saw(&self, code: RDKafkaErrorCode, reason: &str) {
+    fn saw(&self, error: &ClientError) {
         self.doubt(true);
-        let error = ApiError::new(code, reason);
         let now = Instant::now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let trouble = match error.trouble(&Asked::new("", "")) {
@@ -106,8 +105,8 @@ impl Watcher {
                 seen.authentication = Some((now, text.clone()));
                 Trouble::Authentication(text)
             }
-            Trouble::Unreachable(_) if code == RDKafkaErrorCode::AllBrokersDown => {
-                let why = seen.transport.as_ref().map_or(reason.to_string(), |(_, text)| text.clone());
+            Trouble::Unreachable(_) if error.code == Code::RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN => {
+                let why = seen.transport.as_ref().map_or(error.text.clone(), |(_, text)| text.clone());
                 Trouble::Unreachable(why)
             }
             Trouble::Unreachable(text) => {
@@ -137,20 +136,13 @@ impl ClientContext for Watcher {
 
     fn error(&self, error: KafkaError, reason: &str) {
         match error.rdkafka_error_code() {
-            Some(code) => self.saw(code, reason),
+            Some(code) => self.saw(&ClientError::of_rdkafka(code, reason)),
             None => tracing::warn!(side = %self.side, %error, reason, "librdkafka reports an error"),
         }
     }
 }
 
 impl ConsumerContext for Watcher {}
-
-/// Runs `work` on a thread that nobody joins.
-pub(crate) fn detach(name: &str, work: impl FnOnce() + Send + 'static) {
-    if let Err(error) = std::thread::Builder::new().name(name.into()).spawn(work) {
-        tracing::error!(name, %error, "no thread could be started");
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -165,13 +157,13 @@ mod tests {
     fn a_time_out_is_explained_by_what_was_seen() {
         let (watcher, mut events) = watcher();
         let explain =
-            |watcher: &Watcher| watcher.explain(&ApiError::timed_out("it"), &Asked::new("Describe", ""));
+            |watcher: &Watcher| watcher.explain(&ClientError::timed_out("it"), &Asked::new("Describe", ""));
         assert!(matches!(explain(&watcher), Trouble::Unreachable(text) if text.contains("no answer to it")));
-        watcher.saw(RDKafkaErrorCode::BrokerTransportFailure, "connection refused");
+        watcher.saw(&ClientError::new(Code::RD_KAFKA_RESP_ERR__TRANSPORT, "connection refused"));
         assert!(
             matches!(explain(&watcher), Trouble::Unreachable(text) if text.contains("connection refused"))
         );
-        watcher.saw(RDKafkaErrorCode::Authentication, "bad password");
+        watcher.saw(&ClientError::new(Code::RD_KAFKA_RESP_ERR__AUTHENTICATION, "bad password"));
         assert!(matches!(explain(&watcher), Trouble::Authentication(text) if text.contains("bad password")));
         assert!(matches!(
             events.try_recv(),
@@ -182,9 +174,9 @@ mod tests {
     #[test]
     fn all_brokers_down_is_reported_with_its_reason_and_not_again_at_once() {
         let (watcher, mut events) = watcher();
-        watcher.saw(RDKafkaErrorCode::BrokerTransportFailure, "connection refused");
-        watcher.saw(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
-        watcher.saw(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
+        watcher.saw(&ClientError::new(Code::RD_KAFKA_RESP_ERR__TRANSPORT, "connection refused"));
+        watcher.saw(&ClientError::new(Code::RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "1/1 brokers are down"));
+        watcher.saw(&ClientError::new(Code::RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "1/1 brokers are down"));
         assert!(matches!(
             events.try_recv(),
             Ok(Event::Trouble(Side::Source, Trouble::Unreachable(text))) if text.contains("connection refused")
@@ -195,8 +187,8 @@ mod tests {
     #[test]
     fn other_errors_are_not_explained_away() {
         let (watcher, _events) = watcher();
-        watcher.saw(RDKafkaErrorCode::BrokerTransportFailure, "connection refused");
-        let error = ApiError::new(RDKafkaErrorCode::PolicyViolation, "no");
+        watcher.saw(&ClientError::new(Code::RD_KAFKA_RESP_ERR__TRANSPORT, "connection refused"));
+        let error = ClientError::new(Code::RD_KAFKA_RESP_ERR_POLICY_VIOLATION, "no");
         assert!(matches!(watcher.explain(&error, &Asked::new("Create", "x")), Trouble::Refused(_)));
     }
 }

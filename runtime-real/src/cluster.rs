@@ -1,10 +1,14 @@
 //! One cluster, asked: every method is one question that blocks until it is answered or given up.
 
+pub(crate) use crate::ffi::admin::Place;
+
 use crate::client::Watcher;
-use crate::ffi::admin::{self, ByTopic, Isolation, Spec, TopicToCreate};
-use crate::settings::{REQUEST_MS, Settings};
-use crate::trouble::{ApiError, Asked};
-use kafka_types::{Partition, TopicId, TopicName};
+use crate::client_config::{self, REQUEST_MS};
+use crate::ffi::admin::{self, ByTopic, Isolation, Offsets, Spec, ToldOffset, TopicToCreate};
+use crate::ffi::{ClientError, Code};
+use crate::settings::Settings;
+use crate::trouble::Asked;
+use kafka_types::{TopicId, TopicName};
 use rdkafka::client::NativeClient;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -30,9 +34,6 @@ const BROKERS_KNOWN: Duration = Duration::from_secs(30);
 /// Topics in one request.
 const TOPICS_MAX: usize = 1_000;
 
-/// A topic's name and a partition's number, of either cluster.
-pub(crate) type Place = (TopicName, Partition);
-
 pub(crate) struct Cluster {
     client: BaseConsumer<Watcher>,
     brokers: Mutex<Option<(Instant, u32)>>,
@@ -44,7 +45,7 @@ impl Cluster {
         side: Side,
         events: Option<UnboundedSender<Event>>,
     ) -> Result<Cluster, KafkaError> {
-        let client = settings.admin(side).create_with_context(Watcher::new(side, events))?;
+        let client = client_config::admin(settings, side).create_with_context(Watcher::new(side, events))?;
         Ok(Cluster { client, brokers: Mutex::default() })
     }
 
@@ -59,7 +60,10 @@ impl Cluster {
     }
 
     /// Makes a request, once a broker is known to answer.
-    fn request<T>(&self, request: impl FnOnce(&NativeClient) -> Result<T, ApiError>) -> Result<T, ApiError> {
+    fn request<T>(
+        &self,
+        request: impl FnOnce(&NativeClient) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
         let watcher = self.client.context();
         self.serve();
         if watcher.is_doubtful() {
@@ -75,7 +79,7 @@ impl Cluster {
     }
 
     /// Waits for any broker, and no longer than until it is told why none will do.
-    fn find_broker(&self) -> Result<(), ApiError> {
+    fn find_broker(&self) -> Result<(), ClientError> {
         let since = Instant::now();
         loop {
             let Err(error) = admin::find_broker(self.native(), SLICE) else { return Ok(()) };
@@ -88,12 +92,12 @@ impl Cluster {
     }
 
     /// What `error` means, with all that librdkafka said about the brokers.
-    fn explain(&self, error: &ApiError, operation: &'static str, name: &str) -> Trouble {
+    fn explain(&self, error: &ClientError, operation: &'static str, name: &str) -> Trouble {
         self.client.context().explain(error, &Asked::new(operation, name))
     }
 
     pub(crate) fn listing(&self, topics: &Topics) -> Result<Listing, Trouble> {
-        let describe = |error: ApiError| self.explain(&error, "Describe", "");
+        let describe = |error: ClientError| self.explain(&error, "Describe", "");
         match topics {
             Topics::All => {
                 let names = self.names()?;
@@ -111,16 +115,16 @@ impl Cluster {
         Ok(metadata.topics().iter().map(|topic| TopicName::from(topic.name())).collect())
     }
 
-    pub(crate) fn metadata(&self, topic: Option<&str>) -> Result<Metadata, ApiError> {
+    pub(crate) fn metadata(&self, topic: Option<&str>) -> Result<Metadata, ClientError> {
         self.request(|_| {
             self.client.fetch_metadata(topic, TIMEOUT).map_err(|error| {
                 let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
-                ApiError::new(code, "metadata")
+                ClientError::of_rdkafka(code, "metadata")
             })
         })
     }
 
-    fn described(&self, names: &BTreeSet<TopicName>) -> Result<Listing, ApiError> {
+    fn described(&self, names: &BTreeSet<TopicName>) -> Result<Listing, ClientError> {
         let brokers = self.brokers(names.is_empty())?;
         let mut listing = Listing { brokers, ..Listing::default() };
         let names: Vec<&str> = names.iter().map(TopicName::as_str).collect();
@@ -146,11 +150,11 @@ impl Cluster {
         }
         // Read last: it is of the metadata just received.
         let id = admin::cluster_id(self.native()).filter(|id| !id.is_empty());
-        listing.cluster_id = id.ok_or_else(|| ApiError::timed_out("the question for the cluster's id"))?;
+        listing.cluster_id = id.ok_or_else(|| ClientError::timed_out("the question for the cluster's id"))?;
         Ok(listing)
     }
 
-    fn brokers(&self, anew: bool) -> Result<u32, ApiError> {
+    fn brokers(&self, anew: bool) -> Result<u32, ClientError> {
         let known = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, brokers)) = known.filter(|(at, _)| !anew && at.elapsed() < BROKERS_KNOWN) {
             return Ok(brokers);
@@ -193,6 +197,21 @@ impl Cluster {
         Ok(configs)
     }
 
+    /// Whether records may be written to each topic. Those of which nothing is known are left out.
+    pub(crate) fn writable(&self, topics: &[TopicName]) -> Result<BTreeMap<TopicName, bool>, Trouble> {
+        let names: BTreeSet<&str> = topics.iter().map(TopicName::as_str).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let mut writable = BTreeMap::new();
+        for some in names.chunks(TOPICS_MAX) {
+            let answer = self
+                .request(|client| admin::writable_topics(client, some, TIMEOUT))
+                .map_err(|error| self.explain(&error, "Describe", ""))?;
+            let told = answer.into_iter().filter_map(|(name, may)| Some((name, may.ok()?)));
+            writable.extend(told.map(|(name, may)| (TopicName::new(name), may)));
+        }
+        Ok(writable)
+    }
+
     pub(crate) fn create(&self, topics: &[NewTopic]) -> BTreeMap<TopicName, Result<(), Trouble>> {
         let wanted: Vec<_> = topics
             .iter()
@@ -206,7 +225,7 @@ impl Cluster {
         let names = topics.iter().map(|topic| topic.name.clone());
         let outcomes = self.request(|client| admin::create_topics(client, &wanted, TIMEOUT));
         self.outcomes(names, outcomes, "Create", |_, error| match error.code {
-            RDKafkaErrorCode::TopicAlreadyExists => Ok(()),
+            Code::RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS => Ok(()),
             _ => Err(None),
         })
     }
@@ -217,7 +236,7 @@ impl Cluster {
         self.outcomes(topics.keys().cloned(), outcomes, "Alter", |name, error| {
             // Also the answer to a topic that has that many already, or more; only a look tells.
             match error.code {
-                RDKafkaErrorCode::InvalidPartitions => self.has_partitions(name, topics),
+                Code::RD_KAFKA_RESP_ERR_INVALID_PARTITIONS => self.has_partitions(name, topics),
                 _ => Err(None),
             }
         })
@@ -244,9 +263,9 @@ impl Cluster {
     fn outcomes(
         &self,
         names: impl Iterator<Item = TopicName>,
-        outcomes: Result<ByTopic<()>, ApiError>,
+        outcomes: Result<ByTopic<()>, ClientError>,
         operation: &'static str,
-        excuse: impl Fn(&TopicName, &ApiError) -> Result<(), Option<Trouble>>,
+        excuse: impl Fn(&TopicName, &ClientError) -> Result<(), Option<Trouble>>,
     ) -> BTreeMap<TopicName, Result<(), Trouble>> {
         let given: Result<BTreeMap<String, _>, _> = outcomes.map(|outcomes| outcomes.into_iter().collect());
         names
@@ -272,7 +291,7 @@ impl Cluster {
         places: &BTreeSet<Place>,
         spec: Spec,
         isolation: Isolation,
-    ) -> BTreeMap<Place, Result<Option<i64>, Trouble>> {
+    ) -> BTreeMap<Place, Result<Option<ToldOffset>, Trouble>> {
         let answers = self.list_offsets(places, spec, isolation);
         let stale: BTreeSet<Place> =
             answers.iter().filter(|(_, answer)| is_stale(answer)).map(|(place, _)| place.clone()).collect();
@@ -290,7 +309,7 @@ impl Cluster {
         stale: BTreeSet<Place>,
         spec: Spec,
         isolation: Isolation,
-    ) -> BTreeMap<Place, Result<Option<i64>, Trouble>> {
+    ) -> BTreeMap<Place, Result<Option<ToldOffset>, Trouble>> {
         let names = stale.iter().map(|(topic, _)| topic.clone()).collect();
         let listing = match self.described(&names) {
             Ok(listing) => listing,
@@ -309,62 +328,54 @@ impl Cluster {
         told
     }
 
-    fn told(
-        &self,
-        answers: BTreeMap<Place, Result<Option<i64>, ApiError>>,
-    ) -> BTreeMap<Place, Result<Option<i64>, Trouble>> {
-        let tell = |(place, answer): (Place, Result<Option<i64>, ApiError>)| {
+    fn told(&self, answers: Offsets) -> BTreeMap<Place, Result<Option<ToldOffset>, Trouble>> {
+        let tell = |(place, answer): (Place, Result<Option<ToldOffset>, ClientError>)| {
             let answer = answer.map_err(|error| self.explain(&error, "Describe", place.0.as_str()));
             (place, answer)
         };
         answers.into_iter().map(tell).collect()
     }
 
-    fn list_offsets(
-        &self,
-        places: &BTreeSet<Place>,
-        spec: Spec,
-        isolation: Isolation,
-    ) -> BTreeMap<Place, Result<Option<i64>, ApiError>> {
+    fn list_offsets(&self, places: &BTreeSet<Place>, spec: Spec, isolation: Isolation) -> Offsets {
         if places.is_empty() {
             return BTreeMap::new();
         }
-        let wanted: Vec<_> = places.iter().map(|(topic, partition)| (topic.as_str(), partition.0)).collect();
-        let everywhere = |error: &ApiError| {
-            places.iter().map(|place| (place.clone(), Err(error.clone()))).collect::<BTreeMap<_, _>>()
+        let everywhere = |error: &ClientError| {
+            places.iter().map(|place| (place.clone(), Err(error.clone()))).collect::<Offsets>()
         };
-        match self.request(|client| admin::list_offsets(client, &wanted, spec, isolation, TIMEOUT)) {
+        match self.request(|client| admin::list_offsets(client, places, spec, isolation, TIMEOUT)) {
             Err(error) => everywhere(&error),
             Ok(given) => {
                 let mut answers = everywhere(&unanswered());
-                answers.extend(given.into_iter().map(|((topic, partition), offset)| {
-                    ((TopicName::from(topic.as_str()), Partition(partition)), offset)
-                }));
+                answers.extend(given);
                 answers
             }
         }
     }
 }
 
-fn unanswered() -> ApiError {
-    ApiError::new(RDKafkaErrorCode::Partial, "the brokers' answer left this out")
+fn unanswered() -> ClientError {
+    ClientError::new(Code::RD_KAFKA_RESP_ERR__PARTIAL, "the brokers' answer left this out")
 }
 
-fn is_unknown(error: &ApiError) -> bool {
-    matches!(error.code, RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic)
+fn is_unknown(error: &ClientError) -> bool {
+    matches!(
+        error.code,
+        Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART | Code::RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC
+    )
 }
 
-fn is_stale(answer: &Result<Option<i64>, ApiError>) -> bool {
+fn is_stale(answer: &Result<Option<ToldOffset>, ClientError>) -> bool {
     answer.as_ref().is_err_and(|error| {
         matches!(
             error.code,
-            RDKafkaErrorCode::NoEnt
-                | RDKafkaErrorCode::UnknownPartition
-                | RDKafkaErrorCode::UnknownTopic
-                | RDKafkaErrorCode::UnknownTopicOrPartition
-                | RDKafkaErrorCode::LeaderNotAvailable
-                | RDKafkaErrorCode::NotLeaderForPartition
-                | RDKafkaErrorCode::FencedLeaderEpoch
+            Code::RD_KAFKA_RESP_ERR__NOENT
+                | Code::RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION
+                | Code::RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC
+                | Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART
+                | Code::RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE
+                | Code::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION
+                | Code::RD_KAFKA_RESP_ERR_FENCED_LEADER_EPOCH
         )
     })
 }

@@ -1,10 +1,10 @@
 //! Following the ledger's partition 0, where the topics' pinned starts are written: committed records, from
 //! the beginning, for ever.
 
-use crate::client::detach;
-use crate::ffi::{AssignedConsumer, Code, OwnedMessage, RdError, StartAt};
+use crate::ffi::{AssignedConsumer, ClientError, Code, OwnedMessage, StartAt};
 use crate::reading::consumer;
 use crate::settings::Settings;
+use crate::threads::Alarm;
 use kafka_types::TargetOffset;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,10 +26,14 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    pub(crate) fn start(settings: &Arc<Settings>, events: &UnboundedSender<Event>) -> Follower {
+    pub(crate) fn start(
+        settings: &Arc<Settings>,
+        events: &UnboundedSender<Event>,
+        alarm: &Alarm,
+    ) -> Follower {
         let ended = Arc::<AtomicBool>::default();
         let (settings, events, end) = (Arc::clone(settings), events.clone(), Arc::clone(&ended));
-        detach("follow-topics", move || {
+        alarm.start("follow-topics", move || {
             while !end.load(Ordering::Relaxed) {
                 if let Err(why) = follow(&settings, &events, &end) {
                     tracing::warn!(why, "following the ledger begins anew");
@@ -75,7 +79,7 @@ fn assign(consumer: &AssignedConsumer, ledger: &str) -> Result<(), String> {
     consumer.assign(std::iter::once(start)).map_err(|error| error.to_string())
 }
 
-fn is_final(error: &RdError) -> bool {
+fn is_final(error: &ClientError) -> bool {
     match error.code {
         // Compaction or a re-created ledger has overtaken the position, or the partition is not there yet:
         // librdkafka then stops fetching it.

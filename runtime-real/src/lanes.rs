@@ -1,11 +1,11 @@
 //! This process's lanes: one [`Lane`] for each that was ever worked in.
 
+use crate::client_config;
 use crate::lane::{Lane, LaneEvents, LaneSettings};
 use crate::settings::Settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use verbatim_core::command::LaneCommand;
-use verbatim_core::failure::Side;
 use verbatim_core::{Attempt, LaneId};
 
 pub(crate) struct Lanes {
@@ -30,12 +30,12 @@ impl Lanes {
 }
 
 fn lane_settings(settings: &Settings, lane: LaneId) -> LaneSettings {
-    let purpose = format!("lane-{lane}");
     LaneSettings {
         ledger: settings.flow.ledger(),
         transactional_id: settings.flow.transactional_id(lane),
-        source: settings.client(Side::Source, &purpose),
-        target: settings.client(Side::Target, &purpose),
-        queue_bytes: settings.lane_queue_bytes(),
+        source_consumer: client_config::source_consumer(settings, lane),
+        target_reader: client_config::target_reader(settings, lane),
+        producer: client_config::target_producer(settings, lane),
+        end_max: client_config::end_transaction_max(settings),
     }
 }

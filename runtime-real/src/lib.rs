@@ -6,6 +6,7 @@
 
 mod admin;
 mod client;
+mod client_config;
 mod clock;
 mod cluster;
 #[allow(unsafe_code, reason = "the only place for it")]
@@ -19,9 +20,11 @@ mod property;
 mod reader;
 mod reading;
 mod settings;
+mod threads;
 mod trouble;
 mod world;
 
+pub use client_config::client_configs;
 pub use property::{BadProperty, check_property};
 pub use reader::{Ends, Reader};
 pub use reading::{ReadError, RecordView, Span};

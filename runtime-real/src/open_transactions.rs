@@ -43,8 +43,8 @@ pub(crate) fn find(cluster: &Cluster, settings: &Settings, partitions: &[SourceP
     for (place, stable) in stable {
         let (Ok(Some(stable)), Some(Ok(Some(high)))) = (stable, high.get(&place)) else { continue };
         found.insert(source_partition(&place), Vec::new());
-        if stable < *high {
-            held.insert(place, SourceOffset(stable));
+        if stable.offset < high.offset {
+            held.insert(place, SourceOffset(stable.offset));
         }
     }
     let named = if is_plain(settings) { ask_leaders(cluster, held.keys()) } else { Found::new() };

@@ -1,20 +1,20 @@
-//! Looking at both clusters without changing anything: what `verify`, `status`, `check` and `plan` share with
-//! the World.
+//! Looking at both clusters without changing anything: what `verify`, `status` and `check` share with the
+//! World.
 
-use crate::admin::source_offsets;
 use crate::cluster::{Cluster, Place};
 use crate::ffi::AssignedConsumer;
-use crate::ffi::admin::{Isolation, Spec};
+use crate::ffi::admin::{Isolation, Spec, ToldOffset};
 use crate::open_transactions;
-use crate::reading::{ReadError, RecordView, Span, consumer, read};
+use crate::reading::{PATIENCE, ReadError, RecordView, Span, consumer, read};
 use crate::settings::Settings;
 use crate::world::StartError;
-use kafka_types::{Partition, SourceOffset, SourcePartition, TargetOffset, TopicName};
+use kafka_types::{Partition, SourcePartition, TargetOffset, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use verbatim_core::LaneId;
-use verbatim_core::command::{Place as At, Topics};
+use verbatim_core::command::Topics;
 use verbatim_core::event::{LedgerRecord, Listing, OpenTransaction, TopicConfig};
 use verbatim_core::failure::{Side, Trouble};
 
@@ -70,6 +70,11 @@ impl Reader {
         self.cluster(side).configs(topics)
     }
 
+    /// Whether records may be written to each of these target topics. Those of which nothing is known are left out.
+    pub fn writable(&self, topics: &[TopicName]) -> Result<BTreeMap<TopicName, bool>, Trouble> {
+        self.target.writable(topics)
+    }
+
     /// Both ends of many partitions, in three requests to each leader.
     pub fn ends(
         &self,
@@ -81,8 +86,9 @@ impl Reader {
         let starts = cluster.offsets(partitions, Spec::Earliest, Isolation::ReadUncommitted);
         let mut stable = cluster.offsets(partitions, Spec::Latest, Isolation::ReadCommitted);
         let mut high = cluster.offsets(partitions, Spec::Latest, Isolation::ReadUncommitted);
-        let known = |offset: Option<Result<Option<i64>, Trouble>>| {
-            offset.unwrap_or(Ok(None))?.ok_or_else(|| Trouble::Passing("the broker named no offset".into()))
+        let known = |told: Option<Result<Option<ToldOffset>, Trouble>>| {
+            let unnamed = || Trouble::Passing("the broker named no offset".into());
+            told.unwrap_or(Ok(None))?.map(|told| told.offset).ok_or_else(unnamed)
         };
         starts
             .into_iter()
@@ -94,15 +100,6 @@ impl Reader {
                 (place, ends)
             })
             .collect()
-    }
-
-    /// A place in time as offsets of source partitions.
-    pub fn source_offsets(
-        &self,
-        partitions: &[SourcePartition],
-        at: At,
-    ) -> BTreeMap<SourcePartition, Result<SourceOffset, Trouble>> {
-        source_offsets(&self.source, partitions, at)
     }
 
     /// Who holds back the last stable offset of source partitions.
@@ -154,10 +151,23 @@ impl Reader {
         topic: &TopicName,
         partition: Partition,
         offsets: Range<i64>,
+        each: impl FnMut(RecordView<'_>) -> ControlFlow<()>,
+    ) -> Result<(), ReadError> {
+        self.read_partition_within(PATIENCE, side, topic, partition, offsets, each)
+    }
+
+    /// The same, given up once nothing has come for as long as `patience`.
+    pub fn read_partition_within(
+        &self,
+        patience: Duration,
+        side: Side,
+        topic: &TopicName,
+        partition: Partition,
+        offsets: Range<i64>,
         mut each: impl FnMut(RecordView<'_>) -> ControlFlow<()>,
     ) -> Result<(), ReadError> {
         let span = Span { topic: topic.clone(), partition, from: Some(offsets.start), to: offsets.end };
-        self.read(side, &[span], |_, record| each(record))
+        self.read_within(patience, side, &[span], |_, record| each(record))
     }
 
     /// The same for several partitions at once, which is faster than one after the other. Records come in
@@ -169,12 +179,22 @@ impl Reader {
         spans: &[Span],
         each: impl FnMut(&Span, RecordView<'_>) -> ControlFlow<()>,
     ) -> Result<(), ReadError> {
+        self.read_within(PATIENCE, side, spans, each)
+    }
+
+    fn read_within(
+        &self,
+        patience: Duration,
+        side: Side,
+        spans: &[Span],
+        each: impl FnMut(&Span, RecordView<'_>) -> ControlFlow<()>,
+    ) -> Result<(), ReadError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(side).or_default().pop();
         let consumer = match idle {
             Some(consumer) => consumer,
             None => consumer(&self.settings, side, "reader").map_err(ReadError::Trouble)?,
         };
-        let outcome = read(&consumer, spans, each);
+        let outcome = read(&consumer, spans, patience, each);
         // After a failure the client is not used again: it may be the cause.
         if outcome.is_ok() {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,15 +1,16 @@
 //! Reading partitions from one offset to another, committed records only, over whatever holes there are.
 
-use crate::ffi::{AssignedConsumer, Code, Liveness, OwnedMessage, RdError, StartAt};
+use crate::client_config::reader;
+use crate::ffi::{AssignedConsumer, ClientError, Code, Liveness, OwnedMessage, StartAt};
 use crate::settings::Settings;
-use crate::trouble::{ApiError, Asked};
+use crate::trouble::Asked;
 use kafka_types::{Partition, TopicName};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use verbatim_core::failure::{Side, Trouble};
 
 /// How long a read may bring nothing before it is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(500);
 /// Messages taken from librdkafka at once.
 const BURST: usize = 1_000;
@@ -83,7 +84,7 @@ pub struct Span {
 /// Makes a consumer for [`read`].
 pub(crate) fn consumer(settings: &Settings, side: Side, purpose: &str) -> Result<AssignedConsumer, Trouble> {
     let queue_bytes = (settings.memory_bytes / 8).clamp(1 << 20, 64 << 20);
-    AssignedConsumer::new(&settings.reader(side, purpose, queue_bytes), Liveness::default())
+    AssignedConsumer::new(&reader(settings, side, purpose, queue_bytes), Liveness::default())
         .map_err(|error| Trouble::Refused(error.to_string()))
 }
 
@@ -99,6 +100,7 @@ struct Open<'a> {
 pub(crate) fn read(
     consumer: &AssignedConsumer,
     spans: &[Span],
+    patience: Duration,
     mut each: impl FnMut(&Span, RecordView<'_>) -> ControlFlow<()>,
 ) -> Result<(), ReadError> {
     let mut open: Vec<Open<'_>> = spans
@@ -115,7 +117,7 @@ pub(crate) fn read(
         epoch: -1,
     });
     consumer.assign(starts).map_err(|error| ReadError::Trouble(trouble(&error, "")))?;
-    let outcome = read_assigned(consumer, &mut open, &mut each);
+    let outcome = read_assigned(consumer, &mut open, patience, &mut each);
     let assigned = spans.iter().map(|span| (span.topic.as_str(), span.partition.0));
     if let Err(error) = consumer.unassign(assigned) {
         tracing::debug!(%error, "the partitions just read cannot be given back");
@@ -126,6 +128,7 @@ pub(crate) fn read(
 fn read_assigned(
     consumer: &AssignedConsumer,
     open: &mut [Open<'_>],
+    patience: Duration,
     each: &mut impl FnMut(&Span, RecordView<'_>) -> ControlFlow<()>,
 ) -> Result<(), ReadError> {
     let mut progress = Instant::now();
@@ -151,7 +154,7 @@ fn read_assigned(
                 progress = Instant::now();
             }
         }
-        if PATIENCE < progress.elapsed() {
+        if patience < progress.elapsed() {
             return Err(gave_up(open, last_error.as_ref()));
         }
     }
@@ -186,7 +189,7 @@ impl Open<'_> {
         self.done |= self.span.to <= self.position;
     }
 
-    fn failed(&self, error: &RdError) -> Result<ControlFlow<()>, ReadError> {
+    fn failed(&self, error: &ClientError) -> Result<ControlFlow<()>, ReadError> {
         let (topic, partition, position) = (self.span.topic.clone(), self.span.partition, self.position);
         match error.code {
             Code::RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE | Code::RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET => {
@@ -212,7 +215,7 @@ impl Open<'_> {
     }
 }
 
-fn gave_up(open: &[Open<'_>], last_error: Option<&RdError>) -> ReadError {
+fn gave_up(open: &[Open<'_>], last_error: Option<&ClientError>) -> ReadError {
     if let Some(error) = last_error {
         return ReadError::Trouble(trouble(error, ""));
     }
@@ -225,6 +228,6 @@ fn gave_up(open: &[Open<'_>], last_error: Option<&RdError>) -> ReadError {
     }
 }
 
-pub(crate) fn trouble(error: &RdError, topic: &str) -> Trouble {
-    ApiError::new(error.code.into(), error.text.clone()).trouble(&Asked::new("Read", topic))
+pub(crate) fn trouble(error: &ClientError, topic: &str) -> Trouble {
+    error.trouble(&Asked::new("Read", topic))
 }

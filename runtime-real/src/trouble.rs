@@ -1,55 +1,36 @@
-//! The one table from Kafka's and librdkafka's error codes to the core's [`Trouble`].
+//! The one table of what Kafka's and librdkafka's error codes say. A lane's transaction knows some of them better
+//! (`lane/failure.rs`) and asks here for the rest.
 
-use rdkafka::types::RDKafkaErrorCode as Code;
+use crate::ffi::{ClientError, Code};
 use verbatim_core::failure::Trouble;
 
-/// An error as the client library or a broker gave it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApiError {
-    pub code: Code,
-    pub text: String,
-}
-
-impl ApiError {
-    pub fn new(code: Code, text: impl Into<String>) -> ApiError {
-        ApiError { code, text: text.into() }
-    }
-
-    /// No answer within the time allowed.
-    pub fn timed_out(what: &str) -> ApiError {
-        ApiError::new(Code::OperationTimedOut, format!("no answer to {what} in time"))
-    }
-
+impl ClientError {
     /// What this error means to a question that asked for `asked`.
-    pub fn trouble(&self, asked: &Asked<'_>) -> Trouble {
-        let text = || {
-            let name = format!("{:?}", self.code);
-            if self.text.is_empty() { name } else { format!("{} ({name})", self.text) }
-        };
+    pub(crate) fn trouble(&self, asked: &Asked<'_>) -> Trouble {
         match kind(self.code) {
-            Kind::Unreachable => Trouble::Unreachable(text()),
-            Kind::Authentication => Trouble::Authentication(text()),
+            Kind::Unreachable => Trouble::Unreachable(self.to_string()),
+            Kind::Authentication => Trouble::Authentication(self.to_string()),
             Kind::NotAuthorized(resource) => Trouble::NotAuthorized {
                 resource: asked.resource(resource),
                 operation: asked.operation_on(resource).into(),
             },
-            Kind::Refused => Trouble::Refused(text()),
-            Kind::Passing => Trouble::Passing(text()),
+            Kind::Refused => Trouble::Refused(self.to_string()),
+            Kind::Passing => Trouble::Passing(self.to_string()),
         }
     }
 }
 
 /// What a question was about, in the words of an ACL: an authorization error names only a code.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// The topic, group or transactional id asked about; empty when none is.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The ACL operation that the question needs on it.
-    pub operation: &'static str,
+    pub(crate) operation: &'static str,
 }
 
 impl<'a> Asked<'a> {
-    pub fn new(operation: &'static str, name: &'a str) -> Asked<'a> {
+    pub(crate) fn new(operation: &'static str, name: &'a str) -> Asked<'a> {
         Asked { name, operation }
     }
 
@@ -75,7 +56,7 @@ impl<'a> Asked<'a> {
 
 /// The kinds of resource that an ACL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resource {
+pub(crate) enum Resource {
     Cluster,
     Topic,
     Group,
@@ -83,7 +64,7 @@ enum Resource {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Unreachable,
     Authentication,
     NotAuthorized(Resource),
@@ -92,47 +73,50 @@ enum Kind {
 }
 
 /// Anything that is not named here is passing: a code nobody thought of must not end a mirror for good.
-fn kind(code: Code) -> Kind {
+pub(crate) fn kind(code: Code) -> Kind {
     match code {
-        Code::BrokerTransportFailure
-        | Code::Resolve
-        | Code::AllBrokersDown
-        | Code::OperationTimedOut
-        | Code::TimedOutQueue
-        | Code::BrokerDestroy
-        | Code::DestroyBroker
-        | Code::NodeUpdate => Kind::Unreachable,
+        Code::RD_KAFKA_RESP_ERR__TRANSPORT
+        | Code::RD_KAFKA_RESP_ERR__RESOLVE
+        | Code::RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN
+        | Code::RD_KAFKA_RESP_ERR__TIMED_OUT
+        | Code::RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE
+        | Code::RD_KAFKA_RESP_ERR__DESTROY
+        | Code::RD_KAFKA_RESP_ERR__DESTROY_BROKER
+        | Code::RD_KAFKA_RESP_ERR__NODE_UPDATE => Kind::Unreachable,
 
-        Code::Authentication
-        | Code::SSL
-        | Code::SaslAuthenticationFailed
-        | Code::UnsupportedSASLMechanism
-        | Code::IllegalSASLState
-        | Code::SecurityDisabled
-        | Code::InvalidPrincipalType
-        | Code::DelegationTokenExpired => Kind::Authentication,
+        // A connection that is lost during the handshake is not among them: librdkafka calls that transport.
+        Code::RD_KAFKA_RESP_ERR__AUTHENTICATION
+        | Code::RD_KAFKA_RESP_ERR__SSL
+        | Code::RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED
+        | Code::RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM
+        | Code::RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE
+        | Code::RD_KAFKA_RESP_ERR_SECURITY_DISABLED
+        | Code::RD_KAFKA_RESP_ERR_INVALID_PRINCIPAL_TYPE
+        | Code::RD_KAFKA_RESP_ERR_DELEGATION_TOKEN_EXPIRED => Kind::Authentication,
 
-        Code::TopicAuthorizationFailed => Kind::NotAuthorized(Resource::Topic),
-        Code::GroupAuthorizationFailed => Kind::NotAuthorized(Resource::Group),
-        Code::ClusterAuthorizationFailed => Kind::NotAuthorized(Resource::Cluster),
-        Code::TransactionalIdAuthorizationFailed => Kind::NotAuthorized(Resource::TransactionalId),
+        Code::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED => Kind::NotAuthorized(Resource::Topic),
+        Code::RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED => Kind::NotAuthorized(Resource::Group),
+        Code::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED => Kind::NotAuthorized(Resource::Cluster),
+        Code::RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED => {
+            Kind::NotAuthorized(Resource::TransactionalId)
+        }
 
-        Code::InvalidReplicationFactor
-        | Code::InvalidReplicaAssignment
-        | Code::InvalidPartitions
-        | Code::InvalidConfig
-        | Code::InvalidTopic
-        | Code::InvalidRequest
-        | Code::InvalidGroupId
-        | Code::InvalidSessionTimeout
-        | Code::InvalidTransactionTimeout
-        | Code::InconsistentGroupProtocol
-        | Code::PolicyViolation
-        | Code::UnsupportedVersion
-        | Code::UnsupportedFeature
-        | Code::UnsupportedForMessageFormat
-        | Code::InvalidArgument
-        | Code::NotImplemented => Kind::Refused,
+        Code::RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR
+        | Code::RD_KAFKA_RESP_ERR_INVALID_REPLICA_ASSIGNMENT
+        | Code::RD_KAFKA_RESP_ERR_INVALID_PARTITIONS
+        | Code::RD_KAFKA_RESP_ERR_INVALID_CONFIG
+        | Code::RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION
+        | Code::RD_KAFKA_RESP_ERR_INVALID_REQUEST
+        | Code::RD_KAFKA_RESP_ERR_INVALID_GROUP_ID
+        | Code::RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT
+        | Code::RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT
+        | Code::RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL
+        | Code::RD_KAFKA_RESP_ERR_POLICY_VIOLATION
+        | Code::RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION
+        | Code::RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE
+        | Code::RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT
+        | Code::RD_KAFKA_RESP_ERR__INVALID_ARG
+        | Code::RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED => Kind::Refused,
 
         _ => Kind::Passing,
     }
@@ -143,29 +127,29 @@ mod tests {
     use super::*;
 
     fn trouble(code: Code, operation: &'static str, name: &str) -> Trouble {
-        ApiError::new(code, "why").trouble(&Asked::new(operation, name))
+        ClientError::new(code, "why").trouble(&Asked::new(operation, name))
     }
 
     #[test]
     fn kinds() {
         for (code, expected) in [
-            (Code::BrokerTransportFailure, Kind::Unreachable),
-            (Code::AllBrokersDown, Kind::Unreachable),
-            (Code::Resolve, Kind::Unreachable),
-            (Code::OperationTimedOut, Kind::Unreachable),
-            (Code::Authentication, Kind::Authentication),
-            (Code::SaslAuthenticationFailed, Kind::Authentication),
-            (Code::SSL, Kind::Authentication),
-            (Code::InvalidReplicationFactor, Kind::Refused),
-            (Code::PolicyViolation, Kind::Refused),
-            (Code::InvalidConfig, Kind::Refused),
-            (Code::RequestTimedOut, Kind::Passing),
-            (Code::NotLeaderForPartition, Kind::Passing),
-            (Code::LeaderNotAvailable, Kind::Passing),
-            (Code::UnknownTopicOrPartition, Kind::Passing),
-            (Code::NotController, Kind::Passing),
-            (Code::ThrottlingQuotaExceeded, Kind::Passing),
-            (Code::Unknown, Kind::Passing),
+            (Code::RD_KAFKA_RESP_ERR__TRANSPORT, Kind::Unreachable),
+            (Code::RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, Kind::Unreachable),
+            (Code::RD_KAFKA_RESP_ERR__RESOLVE, Kind::Unreachable),
+            (Code::RD_KAFKA_RESP_ERR__TIMED_OUT, Kind::Unreachable),
+            (Code::RD_KAFKA_RESP_ERR__AUTHENTICATION, Kind::Authentication),
+            (Code::RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, Kind::Authentication),
+            (Code::RD_KAFKA_RESP_ERR__SSL, Kind::Authentication),
+            (Code::RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR, Kind::Refused),
+            (Code::RD_KAFKA_RESP_ERR_POLICY_VIOLATION, Kind::Refused),
+            (Code::RD_KAFKA_RESP_ERR_INVALID_CONFIG, Kind::Refused),
+            (Code::RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, Kind::Passing),
+            (Code::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, Kind::Passing),
+            (Code::RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, Kind::Passing),
+            (Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, Kind::Passing),
+            (Code::RD_KAFKA_RESP_ERR_NOT_CONTROLLER, Kind::Passing),
+            (Code::RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED, Kind::Passing),
+            (Code::RD_KAFKA_RESP_ERR_UNKNOWN, Kind::Passing),
         ] {
             assert_eq!(kind(code), expected, "{code:?}");
         }
@@ -179,15 +163,20 @@ mod tests {
         };
         for (code, operation, name, expected) in [
             (
-                Code::TopicAuthorizationFailed,
+                Code::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
                 "DescribeConfigs",
                 "orders",
                 named("Topic orders", "DescribeConfigs"),
             ),
-            (Code::GroupAuthorizationFailed, "Describe", "verbatim-x", named("Group verbatim-x", "Read")),
-            (Code::ClusterAuthorizationFailed, "Create", "", named("Cluster", "Create")),
             (
-                Code::TransactionalIdAuthorizationFailed,
+                Code::RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED,
+                "Describe",
+                "verbatim-x",
+                named("Group verbatim-x", "Read"),
+            ),
+            (Code::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, "Create", "", named("Cluster", "Create")),
+            (
+                Code::RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                 "Write",
                 "verbatim-x-0",
                 named("TransactionalId verbatim-x-0", "Write"),
@@ -200,12 +189,12 @@ mod tests {
     #[test]
     fn texts_keep_the_code() {
         assert_eq!(
-            trouble(Code::PolicyViolation, "Create", "orders"),
-            Trouble::Refused("why (PolicyViolation)".into())
+            trouble(Code::RD_KAFKA_RESP_ERR_POLICY_VIOLATION, "Create", "orders"),
+            Trouble::Refused("why (POLICY_VIOLATION)".into())
         );
         assert_eq!(
-            ApiError::new(Code::Fail, "").trouble(&Asked::new("Describe", "")),
-            Trouble::Passing("Fail".into())
+            ClientError::new(Code::RD_KAFKA_RESP_ERR__FAIL, "").trouble(&Asked::new("Describe", "")),
+            Trouble::Passing("_FAIL".into())
         );
     }
 }

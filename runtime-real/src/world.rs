@@ -1,13 +1,13 @@
 //! The World on two real clusters.
 
 use crate::admin::{Admin, Question};
-use crate::client::detach;
 use crate::clock::Clock;
 use crate::follow::Follower;
 use crate::group::Group;
 use crate::lanes::Lanes;
 use crate::reader::Reader;
 use crate::settings::Settings;
+use crate::threads::Alarm;
 use rdkafka::error::KafkaError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +49,8 @@ pub struct RealWorld {
     follower: Option<Follower>,
     stopping: Arc<AtomicBool>,
     report: watch::Sender<Report>,
+    alarm: Alarm,
+    broken: UnboundedReceiver<String>,
 }
 
 /// Tells a World's mirror to stop, from anywhere.
@@ -71,9 +73,11 @@ impl RealWorld {
     pub fn start(settings: Settings) -> Result<RealWorld, StartError> {
         let settings = Arc::new(settings);
         let (sender, events) = unbounded_channel();
-        let admin = |side| Admin::start(&settings, side, &sender).map_err(StartError::on(side));
+        let (alarm, broken) = unbounded_channel();
+        let alarm = Alarm(alarm);
+        let admin = |side| Admin::start(&settings, side, &sender, &alarm).map_err(StartError::on(side));
         let (source, target) = (admin(Side::Source)?, admin(Side::Target)?);
-        let group = Group::start(&settings, &sender);
+        let group = Group::start(&settings, &sender, &alarm);
         let (lane_sender, lane_events) = unbounded_channel();
         Ok(RealWorld {
             clock: Clock::start(),
@@ -88,6 +92,8 @@ impl RealWorld {
             follower: None,
             stopping: Arc::default(),
             report: watch::Sender::new(Report::default()),
+            alarm,
+            broken,
         })
     }
 
@@ -104,7 +110,8 @@ impl RealWorld {
         self.clock.now()
     }
 
-    /// Closes all clients, each where it may take its time; returns when they are closed or `within` is over.
+    /// Lets go of all clients: each is closed on a thread of its own, where it may take its time. Only for the group
+    /// to be left is waited, and no longer than `within`: what else is still open ends with the process.
     pub fn shut_down(self, within: Duration) {
         let deadline = self.clock.now().instant + within;
         drop((self.lanes, self.source, self.target, self.follower));
@@ -112,8 +119,10 @@ impl RealWorld {
     }
 
     async fn happened(&mut self) -> Event {
-        // Neither queue ever closes: this World itself holds senders of both.
+        // No queue ever closes: this World itself holds a sender of each.
         tokio::select! {
+            // Whoever drives this World is to end, as if the panic were its own: nobody would ever answer it.
+            Some(why) = self.broken.recv() => panic!("{why}"),
             Some(event) = self.events.recv() => event,
             Some((lane, attempt, event)) = self.lane_events.recv() => Event::Lane(lane, attempt, event),
             else => std::future::pending().await,
@@ -130,7 +139,7 @@ impl RealWorld {
     /// Reads the whole ledger with a client of its own, since nobody knows how long that takes.
     fn survey(&self, ask: Ask) {
         let (settings, sender) = (Arc::clone(&self.settings), self.sender.clone());
-        detach("survey", move || {
+        self.alarm.start("survey", move || {
             let reader = Reader::connect(&settings).map_err(|error| Trouble::Refused(error.to_string()));
             let answer = reader.and_then(|reader| reader.ledger());
             // Nobody listens any more once the World is shut down.
@@ -158,7 +167,7 @@ impl World for RealWorld {
             Command::Survey { ask } => self.survey(ask),
             Command::FollowTopics => {
                 if self.follower.is_none() {
-                    self.follower = Some(Follower::start(&self.settings, &self.sender));
+                    self.follower = Some(Follower::start(&self.settings, &self.sender, &self.alarm));
                 }
             }
             Command::JoinGroup => self.group.join(),
@@ -178,5 +187,38 @@ impl World for RealWorld {
             Some(left) => tokio::time::timeout(left, self.happened()).await.unwrap_or(Event::Woke),
         };
         (self.clock.now(), event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use verbatim_core::config::FlowName;
+
+    #[test]
+    fn a_thread_that_breaks_breaks_its_world() {
+        let nowhere = BTreeMap::from([("bootstrap.servers".to_string(), "127.0.0.1:1".to_string())]);
+        let mut world = RealWorld::start(Settings {
+            source: nowhere.clone(),
+            target: nowhere,
+            flow: FlowName::new("f").unwrap(),
+            lanes: 1,
+            instance: None,
+            memory_bytes: 64 << 20,
+        })
+        .unwrap();
+        world.alarm.start("questions", || panic!("no such partition"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let until_it_breaks = || {
+            loop {
+                runtime.block_on(world.next(None));
+            }
+        };
+        let broken: Box<dyn std::any::Any + Send> =
+            catch_unwind(AssertUnwindSafe(until_it_breaks)).unwrap_err();
+        let why = broken.downcast_ref::<String>().expect("it says why");
+        assert!(why.ends_with("questions panicked: no such partition"), "{why}");
     }
 }

@@ -113,7 +113,7 @@ mod tests {
     use crate::ledger::entry::{LastRecord, RunOffsets};
     use crate::ledger::{Halt, HaltReason};
     use crate::time::Timestamp;
-    use kafka_types::{LeaderEpoch, SourceOffset, TopicId};
+    use kafka_types::{LeaderEpoch, OffsetAndEpoch, SourceOffset, TopicId};
 
     fn read_back(record: Record) {
         let NewLedgerRecord { key, value } = record.encode();
@@ -163,7 +163,11 @@ mod tests {
         };
         read_back(Record::Topic(
             "orders".into(),
-            TopicRecord { source_id: TopicId(7), starts: vec![SourceOffset(3)], target: Some(target) },
+            TopicRecord {
+                source_id: TopicId(7),
+                starts: vec![OffsetAndEpoch { offset: SourceOffset(3), epoch: Some(LeaderEpoch(1)) }],
+                target: Some(target),
+            },
         ));
         read_back(Record::Entry(SourcePartition::new("orders", 3), entry()));
         read_back(Record::Entry(

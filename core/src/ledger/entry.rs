@@ -1,7 +1,7 @@
 use crate::batch::TargetRun;
 use crate::digest::Digest;
 use crate::time::Timestamp;
-use kafka_types::{LeaderEpoch, SourceOffset, TargetOffset, TopicId, TopicName};
+use kafka_types::{LeaderEpoch, OffsetAndEpoch, SourceOffset, TargetOffset, TopicId, TopicName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -11,7 +11,8 @@ use std::fmt;
 pub struct Entry {
     /// The position: everything below it that was committed at the source is on the target.
     pub next: SourceOffset,
-    /// The last record that was copied; a position without one cannot be checked for truncation (H7).
+    /// The last record that was copied, or before any was, the start; a position without one cannot be checked for
+    /// truncation (H7).
     pub last: Option<LastRecord>,
     /// Where the flow started in this partition.
     pub start: SourceOffset,
@@ -41,16 +42,16 @@ pub struct Entry {
 impl Entry {
     /// What the first entry of a partition builds on.
     pub fn first(
-        start: SourceOffset,
+        start: OffsetAndEpoch,
         source_id: TopicId,
         target_topic: TopicName,
         target_id: TopicId,
         target_start: TargetOffset,
     ) -> Entry {
         Entry {
-            next: start,
-            last: None,
-            start,
+            next: start.offset,
+            last: start.epoch.map(|epoch| LastRecord { next: start.offset, epoch }),
+            start: start.offset,
             source_id,
             target_topic,
             target_id,

@@ -1,5 +1,5 @@
 use crate::time::Timestamp;
-use kafka_types::{Partition, SourceOffset, TargetOffset, TopicId, TopicName};
+use kafka_types::{OffsetAndEpoch, Partition, SourceOffset, TargetOffset, TopicId, TopicName};
 use serde::{Deserialize, Serialize};
 
 /// The flow has started: topics without a record from now on are later ones, and start at their beginning.
@@ -15,8 +15,9 @@ pub struct FlowStart {
 pub struct TopicRecord {
     pub source_id: TopicId,
     /// The pinned start of each partition that existed when the topic was first seen. A later partition
-    /// starts at its beginning.
-    pub starts: Vec<SourceOffset>,
+    /// starts at its beginning. With its epoch a start that was cut away can be told from one that was not, also
+    /// before any record was copied.
+    pub starts: Vec<OffsetAndEpoch>,
     /// Present once the target topic exists; no lane copies anything before.
     pub target: Option<TargetPin>,
 }
@@ -34,8 +35,9 @@ pub struct TargetPin {
 
 impl TopicRecord {
     /// Where copying `partition` starts when it has no entry yet.
-    pub fn start(&self, partition: Partition) -> SourceOffset {
-        self.starts.get(partition.index()).copied().unwrap_or(SourceOffset::ZERO)
+    pub fn start(&self, partition: Partition) -> OffsetAndEpoch {
+        let beginning = OffsetAndEpoch { offset: SourceOffset::ZERO, epoch: None };
+        self.starts.get(partition.index()).copied().unwrap_or(beginning)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ledger::{Entry, Record, TopicRecord, decode};
 use crate::mirror::{Context, Knowledge};
 use crate::target::TargetTopics;
 use crate::time::Instant;
-use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,8 +49,12 @@ enum Step {
     Surveying(Ask),
     /// Where read_committed readers of the source stand.
     ProbingSource(Ask),
-    /// Whether readers of the target see what is settled.
-    ProbingTarget(Ask),
+    /// Whether readers of the target see what is settled; what halted is judged by the same survey as the rest, since
+    /// by the time of the answer its lane may be another instance's.
+    ProbingTarget {
+        ask: Ask,
+        halted: BTreeMap<SourcePartition, String>,
+    },
     NamingTransactions(Ask),
     Over,
 }
@@ -102,7 +106,7 @@ impl BoundedRun {
             Step::Fixing(_)
             | Step::Surveying(_)
             | Step::ProbingSource(_)
-            | Step::ProbingTarget(_)
+            | Step::ProbingTarget { .. }
             | Step::NamingTransactions(_)
             | Step::Over => {}
         }
@@ -144,8 +148,11 @@ impl BoundedRun {
             (Step::ProbingSource(asked), Event::SourceOffsets { ask, answer }) if asked == ask => {
                 self.source_probed(ctx, answer);
             }
-            (Step::ProbingTarget(asked), Event::TargetEnds { ask, answer }) if asked == ask => {
-                return self.target_probed(ctx, around, answer);
+            (Step::ProbingTarget { ask: asked, halted }, Event::TargetEnds { ask, answer })
+                if asked == ask =>
+            {
+                let halted = halted.clone();
+                return self.target_probed(ctx, halted, answer);
             }
             (Step::NamingTransactions(asked), Event::OpenTransactions { ask, answer }) if asked == ask => {
                 self.step = Step::Over;
@@ -159,7 +166,7 @@ impl BoundedRun {
     fn fixed(
         &mut self,
         ctx: &Context<'_, impl Faults>,
-        answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
+        answer: &BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>>,
     ) {
         if let Some((partition, trouble)) =
             answer.iter().find_map(|(partition, end)| Some((partition, end.as_ref().err()?)))
@@ -169,7 +176,7 @@ impl BoundedRun {
             return self.pause(ctx);
         }
         let ends =
-            answer.iter().filter_map(|(partition, end)| Some((partition.clone(), *end.as_ref().ok()?)));
+            answer.iter().filter_map(|(partition, end)| Some((partition.clone(), end.as_ref().ok()?.offset)));
         self.ends.extend(ends);
         self.step = Step::Idle;
     }
@@ -208,7 +215,7 @@ impl BoundedRun {
         if left.is_empty() {
             let partitions = self.copies().map(|(target, _)| target).collect();
             let ask = ctx.out.ask();
-            self.step = Step::ProbingTarget(ask);
+            self.step = Step::ProbingTarget { ask, halted: self.halted(ctx, around) };
             ctx.out.push(Command::TargetEnds { ask, partitions });
         } else if self.done == before {
             let ask = ctx.out.ask();
@@ -225,11 +232,11 @@ impl BoundedRun {
     fn source_probed(
         &mut self,
         ctx: &mut Context<'_, impl Faults>,
-        answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
+        answer: &BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>>,
     ) {
         self.step = Step::Idle;
-        let held = |(partition, stable): (&SourcePartition, &Result<SourceOffset, Trouble>)| match stable {
-            Ok(stable) => {
+        let held = |(partition, stable): (&SourcePartition, &Result<OffsetAndEpoch, Trouble>)| match stable {
+            Ok(OffsetAndEpoch { offset: stable, .. }) => {
                 let end = self.ends.get(partition).copied().unwrap_or(SourceOffset::ZERO);
                 *stable < end && self.flow.position(partition).is_some_and(|position| *stable <= position)
             }
@@ -252,10 +259,9 @@ impl BoundedRun {
     fn target_probed(
         &mut self,
         ctx: &Context<'_, impl Faults>,
-        around: &Surroundings<'_>,
+        halted: BTreeMap<SourcePartition, String>,
         answer: &BTreeMap<TargetPartition, Result<TargetEnd, Trouble>>,
     ) -> Option<Exit> {
-        let halted = self.halted(ctx, around);
         let visible = self.copies().all(|(target, settled)| {
             let shown = answer.get(&target).and_then(|end| end.as_ref().ok()).map(|end| end.last_stable);
             Some(settled) <= shown
@@ -405,7 +411,8 @@ impl FlowProgress {
     }
 
     fn start(&self, partition: &SourcePartition) -> Option<SourceOffset> {
-        let record = || self.topics.get(&partition.topic).map(|topic| topic.start(partition.partition));
+        let record =
+            || self.topics.get(&partition.topic).map(|topic| topic.start(partition.partition).offset);
         self.entries.get(partition).map(|entry| entry.start).or_else(record)
     }
 

@@ -20,6 +20,9 @@ use std::collections::BTreeMap;
 /// How often at most whoever watches is told how far the flow is.
 const REPORT_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
 
+/// How long a mirror that is to stop at once waits for the target to confirm its aborts.
+const ABORT_MAX: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// A mirror past its start: a member of the group, with the lanes it was given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Running {
@@ -43,6 +46,18 @@ struct Stopping {
     /// Whether what is left unsettled is the reason to give instead. A bounded run that has proved its end
     /// owes nothing for what came after.
     unless_unsettled: bool,
+}
+
+/// A group that will not have this instance, for want of a right or because it is set up otherwise.
+fn refused_by_group(trouble: Trouble) -> Exit {
+    match trouble {
+        Trouble::NotAuthorized { .. } | Trouble::Authentication(_) => {
+            Exit::NotAuthorized(Side::Target, trouble)
+        }
+        Trouble::Refused(text) | Trouble::Unreachable(text) | Trouble::Passing(text) => {
+            Exit::Configuration(format!("the target's group coordinator refuses this instance: {text}"))
+        }
+    }
 }
 
 impl Running {
@@ -84,7 +99,7 @@ impl Running {
 
     /// The next moment after `now` at which something becomes due. What was due by `now` has been done.
     pub fn wake_at(&self, now: Instant, flow: &Flow) -> Option<Instant> {
-        let lanes = self.lanes.values().flat_map(|lane| lane.deadlines(flow.commit_interval));
+        let lanes = self.lanes.values().flat_map(Lane::deadlines);
         let displaced = self.lanes.values().filter_map(Lane::displaced);
         let machines = [
             self.know.discovery.wake_at(),
@@ -205,7 +220,7 @@ impl Running {
                 self.taken_away(ctx, turn, lanes, Lane::lose);
             }
             GroupEvent::Replaced(text) => ctx.out.end(Exit::Replaced(text)),
-            GroupEvent::Refused(trouble) => ctx.out.end(Exit::NotAuthorized(Side::Target, trouble)),
+            GroupEvent::Refused(trouble) => ctx.out.end(refused_by_group(trouble)),
             GroupEvent::Left => {
                 if self.membership.left(ctx) {
                     // Lanes that were offered or kept until now are no longer ours.
@@ -323,6 +338,7 @@ impl Running {
     fn leave(&mut self, ctx: &mut Context<'_, impl Faults>, again: Rejoin, why: &str) {
         tracing::warn!(why, "leaving the group");
         for lane in self.lanes.values_mut() {
+            lane.slow_down(ctx);
             lane.lose(ctx);
             lane.forget_displacement();
         }
@@ -362,12 +378,18 @@ impl Running {
         self.stopping = Some(Stopping { deadline, exit, unless_unsettled });
     }
 
+    /// Aborts what is open and gives all lanes up; for an abort there is a moment, for nothing else.
     fn stop_now(&mut self, ctx: &mut Context<'_, impl Faults>) {
+        let deadline = ctx.now.instant + ABORT_MAX;
         let busy = self.lanes.values().any(|lane| !lane.is_closed() || lane.left_unsettled());
-        ctx.out.end(match (busy, &self.bounded) {
+        let exit = match (busy, &self.bounded) {
             (false, None) => Exit::Done,
             _ => Exit::Unsettled("stopped at once; what was open is aborted".into()),
-        });
+        };
+        for lane in self.lanes.values_mut() {
+            lane.drop_open(ctx, deadline);
+        }
+        self.stopping = Some(Stopping { deadline, exit, unless_unsettled: false });
     }
 
     fn poll_stopping(&mut self, ctx: &mut Context<'_, impl Faults>) {

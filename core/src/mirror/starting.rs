@@ -14,6 +14,9 @@ use crate::time::Instant;
 use kafka_types::{TopicId, TopicName};
 use std::collections::BTreeMap;
 
+/// What a client makes of a broker that knows no topic ids (KIP-516).
+const NO_ID: TopicId = TopicId(0);
+
 /// The steps of a start, each repeated until it succeeds or the time for starting is over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Starting {
@@ -68,7 +71,7 @@ impl Starting {
     pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let now = ctx.now.instant;
         let since = *self.since.get_or_insert(now);
-        if since + ctx.flow.limits.connect_max <= now {
+        if !self.is_reading() && since + ctx.flow.limits.connect_max <= now {
             return self.give_up(ctx);
         }
         if self.asked.is_some() || self.retry_at.is_some_and(|at| now < at) {
@@ -98,8 +101,13 @@ impl Starting {
 
     /// The next moment after `now` at which something becomes due.
     pub fn wake_at(&self, now: Instant, flow: &Flow) -> Option<Instant> {
-        let give_up = self.since.map(|since| since + flow.limits.connect_max);
+        let give_up = self.since.filter(|_| !self.is_reading()).map(|since| since + flow.limits.connect_max);
         self.retry_at.into_iter().chain(give_up).filter(|at| now < *at).min()
+    }
+
+    /// A ledger takes as long to read as it is long, and its reader has a patience of its own.
+    fn is_reading(&self) -> bool {
+        self.step == Step::Survey && self.asked.is_some()
     }
 
     /// Takes in an answer; the result once the last step is done.
@@ -165,6 +173,12 @@ impl Starting {
             Ok(listing) => listing.clone(),
             Err(trouble) => return self.failed(ctx, side, trouble),
         };
+        // Without ids a topic that was made anew passes for the one it replaced (H6).
+        if let Some((topic, _)) = listing.topics.iter().find(|(_, info)| info.id == NO_ID) {
+            return ctx.out.end(Exit::Configuration(format!(
+                "the {side} cluster tells no id of topic {topic}; Kafka 3.6 or later is needed on both sides"
+            )));
+        }
         // A topic that could not be described is neither present nor absent. Where the flow starts, and where a
         // bounded run ends, is said of all topics at once.
         let taken =
@@ -250,8 +264,6 @@ impl Starting {
             Ok(Some(config)) => match check_settings(config) {
                 Ok(()) => {
                     self.go_on(Step::Survey);
-                    // Reading a long ledger is no sign that nobody answers.
-                    self.since = Some(ctx.now.instant);
                 }
                 Err(unsafe_ledger) => ctx.out.end(Exit::Configuration(unsafe_ledger.to_string())),
             },
@@ -288,7 +300,26 @@ impl Starting {
             }
         }
         let ledger_id = target.topics.get(&ctx.flow.name.ledger())?.id;
+        self.tell_what_is_taken(ctx.flow, &source);
         Some(Started { source, target, terms, ledger_id })
+    }
+
+    fn tell_what_is_taken(&self, flow: &Flow, source: &Listing) {
+        let taken: Vec<_> = source.topics.iter().filter(|(topic, _)| flow.filter.takes(topic)).collect();
+        let partitions: u32 = taken.iter().map(|(_, info)| info.partitions).sum();
+        tracing::info!(topics = taken.len(), partitions, "the source has these that topics.include takes");
+        for topic in self.unlisted(flow) {
+            tracing::warn!(
+                %topic,
+                "topics.include names a topic that the source does not have, or that may not be described; it is \
+                 taken once it appears"
+            );
+        }
+        if taken.is_empty() {
+            tracing::warn!(
+                "topics.include takes no topic of the source: nothing is copied until one appears"
+            );
+        }
     }
 
     fn go_on(&mut self, step: Step) {
@@ -326,6 +357,9 @@ impl Starting {
         };
         ctx.out.end(match &self.trouble {
             Some((side, Trouble::Refused(text))) => refused(*side, text),
+            Some((side, Trouble::Passing(text))) => Exit::Unsettled(format!(
+                "the {side} cluster answers, but cannot do what a start needs: {text}"
+            )),
             Some((side, trouble)) => Exit::Unreachable(*side, trouble.to_string()),
             None => Exit::Unreachable(side, "no answer".into()),
         });

@@ -21,7 +21,7 @@ use crate::ledger::{FlowStart, Record, TargetPin, TopicRecord};
 use crate::mirror::{Context, Knowledge};
 use crate::target::{config_for_copy, would_alter_records};
 use crate::time::Instant;
-use kafka_types::{Partition, SourceOffset, SourcePartition, TargetPartition, TopicName};
+use kafka_types::{OffsetAndEpoch, Partition, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Topics in one round; more wait for the next one, so that no request grows without bound.
@@ -214,7 +214,7 @@ impl TargetTopics {
         ctx: &mut Context<'_, impl Faults>,
         lane: &mut Lane,
         flow: bool,
-        answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
+        answer: &BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>>,
     ) {
         let topics = self.end_round();
         let mut records = Vec::new();
@@ -426,6 +426,9 @@ impl TargetTopics {
             match ends {
                 Ok(ends) => {
                     self.refusals.lift(&topic);
+                    if record.target.is_none() {
+                        tell_of_foreign_records(&target, &ends);
+                    }
                     if making.unfit.is_some() {
                         self.unfit.insert(topic.clone());
                     }
@@ -460,11 +463,22 @@ impl TargetTopics {
     }
 }
 
+/// Another flow may have written them, or this one under a ledger that is gone; then all is copied twice.
+fn tell_of_foreign_records(target: &TopicName, ends: &[TargetOffset]) {
+    if ends.iter().any(|end| TargetOffset::ZERO < *end) {
+        tracing::warn!(
+            topic = %target,
+            "the target topic held records before this flow's first; copies follow after them. If they are copies \
+             of the same source, by a flow of another name or with a ledger that was deleted, they are doubled now"
+        );
+    }
+}
+
 fn starts(
     topic: &TopicName,
     making: &Making,
-    answer: &BTreeMap<SourcePartition, Result<SourceOffset, Trouble>>,
-) -> Result<Vec<SourceOffset>, Trouble> {
+    answer: &BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>>,
+) -> Result<Vec<OffsetAndEpoch>, Trouble> {
     let unanswered = || Err(Trouble::Passing("no answer".into()));
     making
         .partitions(topic)

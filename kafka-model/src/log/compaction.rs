@@ -61,8 +61,8 @@ impl TransactionsSeen {
 
 impl PartitionLog {
     /// How much of what could be compacted is not: in percent of its bytes.
-    pub fn dirty_percent(&self) -> u64 {
-        let until = self.first_uncleanable_offset();
+    pub fn dirty_percent(&self, high_watermark: Offset) -> u64 {
+        let until = self.first_uncleanable_offset(high_watermark);
         let (mut clean, mut dirty) = (0, 0);
         for batch in self.batches.iter().take_while(|batch| batch.last_offset() < until) {
             let size = batch.size_bytes as u64;
@@ -71,14 +71,15 @@ impl PartitionLog {
         if dirty == 0 { 0 } else { dirty * 100 / (clean + dirty) }
     }
 
-    fn first_uncleanable_offset(&self) -> Offset {
-        let active = self.segments.active().base_offset;
-        self.producers.first_unstable_offset().map_or(active, |unstable| unstable.min(active))
+    /// Neither the active segment is cleaned nor what lies beyond the last stable offset
+    /// (LogCleanerManager.cleanableOffsets).
+    fn first_uncleanable_offset(&self, high_watermark: Offset) -> Offset {
+        self.segments.active().base_offset.min(self.last_stable_offset(high_watermark))
     }
 
     /// One round of compaction. Answers whether it changed anything.
-    pub fn compact(&mut self, now: Millis, config: &TopicConfig) -> bool {
-        let until = self.first_uncleanable_offset();
+    pub fn compact(&mut self, now: Millis, high_watermark: Offset, config: &TopicConfig) -> bool {
+        let until = self.first_uncleanable_offset(high_watermark);
         let latest = self.latest_offsets_by_key(until);
         let mut seen = self.transactions_seen();
         let mut kept = VecDeque::with_capacity(self.batches.len());

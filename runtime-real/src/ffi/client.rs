@@ -1,14 +1,16 @@
 //! A raw librdkafka client: how it is made, woken and destroyed.
 
-use super::error::{Code, RdError, text_of};
+use super::codes::{self, Code};
+use super::error::ClientError;
+use super::text::text_of;
 use rdkafka::ClientConfig;
 use rdkafka::bindings as rd;
 use rdkafka::types::RDKafkaType;
 use std::any::Any;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{c_char, c_int};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Held by everything that must be gone before a lane is closed; counted, never looked into.
 pub(crate) type Liveness = Arc<()>;
@@ -34,9 +36,9 @@ impl Client {
         attachment: Box<dyn Any + Send + Sync>,
         liveness: Liveness,
         install: impl FnOnce(*mut rd::rd_kafka_conf_t),
-    ) -> Result<Client, RdError> {
-        let invalid = |text: String| RdError::new(Code::RD_KAFKA_RESP_ERR__INVALID_ARG, text);
-        let native = config.create_native_config().map_err(|error| invalid(error.to_string()))?;
+    ) -> Result<Client, ClientError> {
+        let native =
+            config.create_native_config().map_err(|error| ClientError::invalid(error.to_string()))?;
         let mut reason: [c_char; 512] = [0; 512];
         // SAFETY: `native` is a valid configuration that rd_kafka_new takes over only when it succeeds; the
         // log callback is a function that lives for ever; `reason` outlives the calls that write to it.
@@ -51,7 +53,7 @@ impl Client {
                 Ok(Client { handle, attachment: Some(attachment), liveness: Some(liveness) })
             }
             // SAFETY: librdkafka has written a string that ends in NUL, or nothing over the zeros.
-            None => Err(invalid(unsafe { text_of(reason.as_ptr()) })),
+            None => Err(ClientError::invalid(unsafe { text_of(reason.as_ptr()) })),
         }
     }
 
@@ -60,14 +62,10 @@ impl Client {
     }
 
     /// The client's fatal error, once it has one.
-    pub(crate) fn fatal_error(&self) -> Option<RdError> {
-        let mut text: [c_char; 512] = [0; 512];
-        // SAFETY: the handle is valid and `text` outlives the call, which ends it in NUL.
-        let (code, text) = unsafe {
-            let code = rd::rd_kafka_fatal_error(self.ptr(), text.as_mut_ptr(), text.len());
-            (code, text_of(text.as_ptr()))
-        };
-        let fatal = RdError { fatal: true, ..RdError::new(code, text) };
+    pub(crate) fn fatal_error(&self) -> Option<ClientError> {
+        // SAFETY: the handle is valid.
+        let (code, text) = unsafe { codes::fatal_error(self.ptr()) };
+        let fatal = ClientError { fatal: true, ..ClientError::new(code, text) };
         (code != Code::RD_KAFKA_RESP_ERR_NO_ERROR).then_some(fatal)
     }
 }
@@ -80,7 +78,8 @@ impl Drop for Client {
         unsafe impl Send for Last {}
 
         let last = Last(self.handle);
-        let kept = (self.attachment.take(), self.liveness.take());
+        // Let go only by the thread: if there is none, callbacks of the client that stays behind still use them.
+        let kept = ManuallyDrop::new((self.attachment.take(), self.liveness.take()));
         let destroy = move || {
             let last = last;
             // SAFETY: all that librdkafka handed out held this client, so this is the last use of the handle.
@@ -89,7 +88,7 @@ impl Drop for Client {
             unsafe {
                 rd::rd_kafka_destroy_flags(last.0.as_ptr(), rd::RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
             }
-            drop(kept);
+            drop(ManuallyDrop::into_inner(kept));
         };
         if let Err(error) = std::thread::Builder::new().name("client-destroy".into()).spawn(destroy) {
             tracing::warn!(%error, "no thread to destroy a client on: it stays behind");
@@ -124,13 +123,6 @@ impl Queue {
         Queue { queue: NonNull::new(queue).expect("a client has a main queue"), _client: client }
     }
 
-    /// A new queue, for answers to one question.
-    pub(super) fn new(client: Arc<Client>) -> Queue {
-        // SAFETY: the handle is valid.
-        let queue = unsafe { rd::rd_kafka_queue_new(client.ptr()) };
-        Queue { queue: NonNull::new(queue).expect("queues are made without fail"), _client: client }
-    }
-
     pub(super) fn ptr(&self) -> *mut rd::rd_kafka_queue_t {
         self.queue.as_ptr()
     }
@@ -152,16 +144,6 @@ impl Waker {
         // SAFETY: the queue is valid, and yielding is allowed from any thread.
         unsafe { rd::rd_kafka_queue_yield(self.0.ptr()) }
     }
-}
-
-/// A time-out as librdkafka takes it.
-pub(super) fn millis(time: Duration) -> c_int {
-    c_int::try_from(time.as_millis()).unwrap_or(c_int::MAX)
-}
-
-/// A name as librdkafka takes it. Kafka's names have no NUL; one that has one names nothing.
-pub(super) fn c_name(name: &str) -> CString {
-    CString::new(name).unwrap_or_default()
 }
 
 /// Passes librdkafka's own log on.

@@ -1,7 +1,10 @@
 //! A consumed message, owned: a record, or an error with its place.
 
 use super::client::Client;
-use super::error::{Code, RdError, code_of, text_of};
+use super::codes::{Code, code_at};
+use super::error::ClientError;
+use super::text::text_of;
+use kafka_types::{LeaderEpoch, OffsetAndEpoch, SourceOffset};
 use rdkafka::bindings as rd;
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
@@ -25,53 +28,58 @@ impl OwnedMessage {
         OwnedMessage { message, _client: client }
     }
 
-    fn raw(&self) -> &rd::rd_kafka_message_t {
-        // SAFETY: valid while self lives, and changed only through `&mut self`.
-        unsafe { self.message.as_ref() }
+    /// Valid while self lives. Never as a reference: the message's code might be none of the enum's.
+    fn raw(&self) -> *const rd::rd_kafka_message_t {
+        self.message.as_ptr()
     }
 
     /// Why this is no record; its place is known even then, where the error has one.
-    pub(crate) fn error(&self) -> Option<RdError> {
-        // SAFETY: the field is in bounds; it is read as a number because a broker may send codes that the
-        // enum does not have.
-        let number = unsafe { ptr::addr_of!((*self.message.as_ptr()).err).cast::<i32>().read() };
-        if number == Code::RD_KAFKA_RESP_ERR_NO_ERROR as i32 {
-            return None;
-        }
+    pub(crate) fn error(&self) -> Option<ClientError> {
         // SAFETY: the message is valid; its text lives as long as the message and is copied.
-        let text = unsafe { text_of(rd::rd_kafka_message_errstr(self.message.as_ptr())) };
-        Some(RdError::new(code_of(number), text))
+        unsafe {
+            let text = || text_of(rd::rd_kafka_message_errstr(self.raw()));
+            ClientError::check_told(code_at(&raw const (*self.raw()).err), text).err()
+        }
     }
 
     /// The topic's name; absent on errors that concern no topic.
     pub(crate) fn topic(&self) -> Option<&str> {
-        let topic = self.raw().rkt;
-        if topic.is_null() {
-            return None;
-        }
         // SAFETY: the message keeps its topic; the name lives as long as the topic and ends in NUL.
-        unsafe { CStr::from_ptr(rd::rd_kafka_topic_name(topic)) }.to_str().ok()
+        unsafe {
+            let topic = (*self.raw()).rkt;
+            if topic.is_null() {
+                return None;
+            }
+            CStr::from_ptr(rd::rd_kafka_topic_name(topic)).to_str().ok()
+        }
     }
 
     /// Whether this and `other` are of one partition: true only if they are, without comparing names.
     pub(crate) fn is_beside(&self, other: &OwnedMessage) -> bool {
-        // Both messages keep their topic objects, so equal addresses are one topic.
-        self.raw().rkt == other.raw().rkt && self.raw().partition == other.raw().partition
+        // SAFETY: both messages are valid, and keep their topic objects, so equal addresses are one topic.
+        unsafe { (*self.raw()).rkt == (*other.raw()).rkt && self.partition() == other.partition() }
     }
 
     pub(crate) fn partition(&self) -> i32 {
-        self.raw().partition
+        // SAFETY: the message is valid.
+        unsafe { (*self.raw()).partition }
     }
 
     /// The record's offset; of an error, the offset it speaks of, negative where it has none.
     pub(crate) fn offset(&self) -> i64 {
-        self.raw().offset
+        // SAFETY: the message is valid.
+        unsafe { (*self.raw()).offset }
     }
 
-    /// -1 where the record's batch gave none.
-    pub(crate) fn leader_epoch(&self) -> i32 {
+    /// Absent where the record's batch gave none.
+    pub(crate) fn leader_epoch(&self) -> Option<LeaderEpoch> {
         // SAFETY: the message is valid.
-        unsafe { rd::rd_kafka_message_leader_epoch(self.message.as_ptr()) }
+        LeaderEpoch::from_wire(unsafe { rd::rd_kafka_message_leader_epoch(self.message.as_ptr()) })
+    }
+
+    /// Where a record stood at the source.
+    pub(crate) fn place(&self) -> OffsetAndEpoch {
+        OffsetAndEpoch { offset: SourceOffset(self.offset()), epoch: self.leader_epoch() }
     }
 
     /// Milliseconds since 1970; -1 where the record has none.
@@ -88,18 +96,18 @@ impl OwnedMessage {
     pub(crate) fn key(&self) -> Option<&[u8]> {
         // SAFETY: librdkafka gives a pointer to that many bytes that live as long as the message; null where
         // the record has no key, and not null where the key is empty.
-        unsafe { bytes_of(self.raw().key, self.raw().key_len) }
+        unsafe { bytes_of((*self.raw()).key, (*self.raw()).key_len) }
     }
 
     /// Of a record only: an error's message has its text here.
     pub(crate) fn value(&self) -> Option<&[u8]> {
         // SAFETY: as for the key.
-        unsafe { bytes_of(self.raw().payload, self.raw().len) }
+        unsafe { bytes_of((*self.raw()).payload, (*self.raw()).len) }
     }
 
     /// The record's headers, parsed from its batch at the first call. Fails where librdkafka cannot read them:
     /// broken bytes, or more than 100,000 headers.
-    pub(crate) fn headers(&self) -> Result<Headers<'_>, RdError> {
+    pub(crate) fn headers(&self) -> Result<Headers<'_>, ClientError> {
         let mut headers = ptr::null_mut();
         // SAFETY: the message is valid and `headers` outlives the call; what it is set to belongs to the
         // message. Parsing changes the message, but only on the thread that has it: it is not Sync.
@@ -109,19 +117,19 @@ impl OwnedMessage {
             Code::RD_KAFKA_RESP_ERR__NOENT => {
                 Ok(Headers { headers: ptr::null_mut(), next: 0, of: PhantomData })
             }
-            code => Err(RdError::of_code(code)),
+            code => Err(ClientError::of_code(code)),
         }
     }
 
     /// Takes the headers out whole, names and values untouched; null where there are none.
-    pub(super) fn detach_headers(&mut self) -> Result<*mut rd::rd_kafka_headers_t, RdError> {
+    pub(super) fn detach_headers(&mut self) -> Result<*mut rd::rd_kafka_headers_t, ClientError> {
         let mut headers = ptr::null_mut();
         // SAFETY: the message is valid and `headers` outlives the call.
         let code = unsafe { rd::rd_kafka_message_detach_headers(self.message.as_ptr(), &mut headers) };
         match code {
             Code::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(headers),
             Code::RD_KAFKA_RESP_ERR__NOENT => Ok(ptr::null_mut()),
-            code => Err(RdError::of_code(code)),
+            code => Err(ClientError::of_code(code)),
         }
     }
 

@@ -7,16 +7,21 @@
 pub(crate) mod admin;
 mod assigned_consumer;
 mod client;
+mod codes;
 mod end_txns;
 mod error;
 pub(crate) mod group;
-mod list_offsets;
 mod message;
+mod partition_list;
+mod text;
+mod topic;
 mod transactional_producer;
 
-pub(crate) use assigned_consumer::{AssignedConsumer, StartAt};
+pub(crate) use assigned_consumer::AssignedConsumer;
 pub(crate) use client::{Liveness, Waker};
-pub(crate) use error::{Code, RdError, describe};
-pub(crate) use list_offsets::{End, list_offsets};
+pub(crate) use codes::{Code, describe};
+pub(crate) use error::ClientError;
 pub(crate) use message::OwnedMessage;
-pub(crate) use transactional_producer::{Delivery, TransactionalProducer};
+pub(crate) use partition_list::StartAt;
+pub(crate) use topic::Topic;
+pub(crate) use transactional_producer::{Begun, Delivery, TransactionalProducer};

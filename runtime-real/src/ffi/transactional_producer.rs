@@ -1,16 +1,19 @@
 //! A transactional producer whose records are handed on from a consumer without being taken apart.
 
-use super::client::{Client, Liveness, Queue, Waker, c_name, millis};
+use super::client::{Client, Liveness, Queue, Waker};
+use super::codes::{Code, code_at, code_of};
 use super::end_txns::EndTxns;
-use super::error::{Code, RdError, code_of, text_of};
+use super::error::ClientError;
 use super::message::OwnedMessage;
+use super::text::{milliseconds, text_of};
+use super::topic::Topic;
 use kafka_types::TopicName;
 use rdkafka::ClientConfig;
 use rdkafka::bindings as rd;
 use rdkafka::types::RDKafkaType;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,7 +24,7 @@ pub(crate) struct Delivery {
     pub(crate) tag: usize,
     /// Its target offset, negative where the broker gave none; or why it failed. A failed record's offset is
     /// relative to its batch or nothing at all, so there is none here.
-    pub(crate) outcome: Result<i64, RdError>,
+    pub(crate) outcome: Result<i64, ClientError>,
 }
 
 /// What librdkafka's callbacks write.
@@ -29,20 +32,26 @@ pub(crate) struct Delivery {
 struct Reports {
     deliveries: Mutex<Vec<Delivery>>,
     /// Of the client, not of a record: connections, authentication.
-    last_error: Mutex<Option<RdError>>,
+    last_error: Mutex<Option<ClientError>>,
     end_txns: Mutex<EndTxns>,
 }
 
+/// A transaction that was begun here, and not ended yet.
+#[derive(Debug)]
+pub(crate) struct Begun(());
+
 pub(crate) struct TransactionalProducer {
-    // Topics before the client: they are given back first.
-    topics: HashMap<TopicName, Topic>,
+    topics: HashMap<TopicName, Arc<Topic>>,
     queue: Arc<Queue>,
     reports: Arc<Reports>,
     client: Arc<Client>,
 }
 
 impl TransactionalProducer {
-    pub(crate) fn new(config: &ClientConfig, liveness: Liveness) -> Result<TransactionalProducer, RdError> {
+    pub(crate) fn new(
+        config: &ClientConfig,
+        liveness: Liveness,
+    ) -> Result<TransactionalProducer, ClientError> {
         let reports = Arc::new(Reports::default());
         let opaque = Arc::as_ptr(&reports).cast_mut().cast::<c_void>();
         let attachment = Box::new(Arc::clone(&reports));
@@ -68,32 +77,35 @@ impl TransactionalProducer {
         Waker(Arc::clone(&self.queue))
     }
 
-    pub(crate) fn init_transactions(&self, timeout: Duration) -> Result<(), RdError> {
+    pub(crate) fn init_transactions(&self, timeout: Duration) -> Result<(), ClientError> {
         // SAFETY: the handle is valid, here and below; the error is ours.
-        unsafe { RdError::take(rd::rd_kafka_init_transactions(self.client.ptr(), millis(timeout))) }
+        unsafe { ClientError::take(rd::rd_kafka_init_transactions(self.client.ptr(), milliseconds(timeout))) }
     }
 
-    pub(crate) fn begin(&self) -> Result<(), RdError> {
+    pub(crate) fn begin(&self) -> Result<Begun, ClientError> {
         // SAFETY: as above.
-        unsafe { RdError::take(rd::rd_kafka_begin_transaction(self.client.ptr())) }
+        unsafe { ClientError::take(rd::rd_kafka_begin_transaction(self.client.ptr())) }.map(Begun)
     }
 
     /// Why the open transaction can only be aborted, if that is so. What fails after the cause is reported as no
     /// more than purged; but a call that the present state does not allow is refused with the cause, and
-    /// beginning a transaction is not allowed while one is open.
-    pub(crate) fn abort_cause(&self) -> Option<RdError> {
+    /// beginning a transaction is not allowed while one is open. Where none is, to ask would begin one: hence the
+    /// token.
+    pub(crate) fn abort_cause(&self, _: &Begun) -> Option<ClientError> {
         self.begin().err().filter(|error| error.requires_abort)
     }
 
-    pub(crate) fn commit(&self, timeout: Duration) -> Result<(), RdError> {
+    pub(crate) fn commit(&self, timeout: Duration) -> Result<(), ClientError> {
         // SAFETY: as above.
-        unsafe { RdError::take(rd::rd_kafka_commit_transaction(self.client.ptr(), millis(timeout))) }
+        unsafe {
+            ClientError::take(rd::rd_kafka_commit_transaction(self.client.ptr(), milliseconds(timeout)))
+        }
     }
 
     /// Purges what is queued, waits for what is in flight, then aborts.
-    pub(crate) fn abort(&self, timeout: Duration) -> Result<(), RdError> {
+    pub(crate) fn abort(&self, timeout: Duration) -> Result<(), ClientError> {
         // SAFETY: as above.
-        unsafe { RdError::take(rd::rd_kafka_abort_transaction(self.client.ptr(), millis(timeout))) }
+        unsafe { ClientError::take(rd::rd_kafka_abort_transaction(self.client.ptr(), milliseconds(timeout))) }
     }
 
     /// How many EndTxn requests this client has sent so far, retries included, and how many of them were never
@@ -109,50 +121,30 @@ impl TransactionalProducer {
     }
 
     /// The client's fatal error, once it has one.
-    pub(crate) fn fatal_error(&self) -> Option<RdError> {
+    pub(crate) fn fatal_error(&self) -> Option<ClientError> {
         self.client.fatal_error()
     }
 
     /// The last error of the client itself, such as a refused authentication.
-    pub(crate) fn last_error(&self) -> Option<RdError> {
+    pub(crate) fn last_error(&self) -> Option<ClientError> {
         self.reports.last_error.lock().expect("no panic while locked").clone()
     }
 
-    /// Serves delivery reports, waiting up to `timeout` for the first or a wake.
-    pub(crate) fn poll(&self, timeout: Duration) {
+    /// Serves delivery reports, waiting up to `timeout` for the first or a wake; whether anything was served.
+    pub(crate) fn poll(&self, timeout: Duration) -> bool {
         // SAFETY: the handle is valid; callbacks run on this thread and touch only the reports.
-        unsafe { rd::rd_kafka_poll(self.client.ptr(), millis(timeout)) };
+        0 < unsafe { rd::rd_kafka_poll(self.client.ptr(), milliseconds(timeout)) }
     }
 
     /// Sends what lingers and serves delivery reports until none is outstanding, or `timeout`.
     pub(crate) fn flush(&self, timeout: Duration) {
         // SAFETY: as for `poll`.
-        unsafe { rd::rd_kafka_flush(self.client.ptr(), millis(timeout)) };
+        unsafe { rd::rd_kafka_flush(self.client.ptr(), milliseconds(timeout)) };
     }
 
     /// The delivery reports served since the last call.
     pub(crate) fn take_deliveries(&self) -> Vec<Delivery> {
         std::mem::take(&mut self.reports.deliveries.lock().expect("no panic while locked"))
-    }
-
-    /// How many partitions this client finds in a topic now; its own view of the topic is renewed by asking.
-    pub(crate) fn partitions_of(&mut self, topic: &TopicName, timeout: Duration) -> Result<u32, RdError> {
-        let handle = self.topic(topic)?;
-        let mut metadata = ptr::null();
-        // SAFETY: the handles are valid; on success `metadata` points to one topic's metadata, which is read
-        // and then destroyed.
-        unsafe {
-            let asked = rd::rd_kafka_metadata(self.client.ptr(), 0, handle, &mut metadata, millis(timeout));
-            RdError::check(asked)?;
-            let found = (*metadata).topics;
-            let answer = match (*metadata).topic_cnt {
-                0 => Err(RdError::of_code(Code::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)),
-                _ => RdError::check(code_of(ptr::addr_of!((*found).err).cast::<i32>().read()))
-                    .map(|()| u32::try_from((*found).partition_cnt).unwrap_or(0)),
-            };
-            rd::rd_kafka_metadata_destroy(metadata);
-            answer
-        }
     }
 
     /// Queues a consumed record for a partition as it is. On an error the message is as it was before.
@@ -164,7 +156,7 @@ impl TransactionalProducer {
         partition: i32,
         message: &mut OwnedMessage,
         tag: usize,
-    ) -> Result<(), RdError> {
+    ) -> Result<(), ClientError> {
         assert_ne!(message.timestamp(), 0, "librdkafka cannot send a timestamp of 0");
         let topic = self.topic(topic)?;
         let headers = message.detach_headers()?;
@@ -175,7 +167,7 @@ impl TransactionalProducer {
                 timestamp: message.timestamp(),
                 headers,
             };
-            self.send(topic, partition, &record, tag)
+            self.send(&topic, partition, &record, tag)
         };
         if sent.is_err() {
             // SAFETY: taken from this message just now, and not taken over by a send that failed.
@@ -192,19 +184,19 @@ impl TransactionalProducer {
         key: &[u8],
         value: &[u8],
         tag: usize,
-    ) -> Result<(), RdError> {
+    ) -> Result<(), ClientError> {
         let topic = self.topic(topic)?;
         let record = Outgoing { key: Some(key), value: Some(value), timestamp: 0, headers: ptr::null_mut() };
-        self.send(topic, partition, &record, tag)
+        self.send(&topic, partition, &record, tag)
     }
 
     fn send(
         &self,
-        topic: *mut rd::rd_kafka_topic_t,
+        topic: &Topic,
         partition: i32,
         record: &Outgoing<'_>,
         tag: usize,
-    ) -> Result<(), RdError> {
+    ) -> Result<(), ClientError> {
         use rd::rd_kafka_vtype_t as Kind;
         let given = |kind, u| rd::rd_kafka_vu_s { vtype: kind, u };
         let bytes = |part: Option<&[u8]>| rd::rd_kafka_vu_s__bindgen_ty_1 {
@@ -216,7 +208,7 @@ impl TransactionalProducer {
         let copy = rd::RD_KAFKA_MSG_F_COPY;
         let tag = ptr::without_provenance_mut(tag);
         let arguments = [
-            given(Kind::RD_KAFKA_VTYPE_RKT, rd::rd_kafka_vu_s__bindgen_ty_1 { rkt: topic }),
+            given(Kind::RD_KAFKA_VTYPE_RKT, rd::rd_kafka_vu_s__bindgen_ty_1 { rkt: topic.ptr() }),
             given(Kind::RD_KAFKA_VTYPE_PARTITION, rd::rd_kafka_vu_s__bindgen_ty_1 { i32_: partition }),
             given(Kind::RD_KAFKA_VTYPE_MSGFLAGS, rd::rd_kafka_vu_s__bindgen_ty_1 { i: copy }),
             given(Kind::RD_KAFKA_VTYPE_KEY, bytes(record.key)),
@@ -229,22 +221,17 @@ impl TransactionalProducer {
         let count = arguments.len() - usize::from(record.headers.is_null());
         // SAFETY: client and topic handles are valid and belong together; key and value are copied by the
         // call; the headers go over to librdkafka if it succeeds.
-        unsafe { RdError::take(rd::rd_kafka_produceva(self.client.ptr(), arguments.as_ptr(), count)) }
+        unsafe { ClientError::take(rd::rd_kafka_produceva(self.client.ptr(), arguments.as_ptr(), count)) }
     }
 
-    fn topic(&mut self, name: &TopicName) -> Result<*mut rd::rd_kafka_topic_t, RdError> {
+    /// The client's handle on a topic, which stays its own from then on.
+    pub(crate) fn topic(&mut self, name: &TopicName) -> Result<Arc<Topic>, ClientError> {
         if let Some(topic) = self.topics.get(name) {
-            return Ok(topic.0.as_ptr());
+            return Ok(Arc::clone(topic));
         }
-        let c = c_name(name.as_str());
-        // SAFETY: the handle is valid; the name is copied; null stands for the default configuration.
-        let handle = unsafe { rd::rd_kafka_topic_new(self.client.ptr(), c.as_ptr(), ptr::null_mut()) };
-        let Some(handle) = NonNull::new(handle) else {
-            // SAFETY: reads this thread's last error.
-            return Err(RdError::of_code(unsafe { rd::rd_kafka_last_error() }));
-        };
-        self.topics.insert(name.clone(), Topic(handle));
-        Ok(handle.as_ptr())
+        let topic = Arc::new(Topic::new(&self.client, name)?);
+        self.topics.insert(name.clone(), Arc::clone(&topic));
+        Ok(topic)
     }
 }
 
@@ -258,34 +245,19 @@ struct Outgoing<'a> {
     headers: *mut rd::rd_kafka_headers_t,
 }
 
-/// A topic handle of a producer: found once, not by name for each record.
-struct Topic(NonNull<rd::rd_kafka_topic_t>);
-
-// SAFETY: topic handles are counted and locked by librdkafka.
-unsafe impl Send for Topic {}
-
-impl Drop for Topic {
-    fn drop(&mut self) {
-        // SAFETY: the reference is ours and used for the last time; its client still lives.
-        unsafe { rd::rd_kafka_topic_destroy(self.0.as_ptr()) }
-    }
-}
-
 unsafe extern "C" fn on_delivery(
     _: *mut rd::rd_kafka_t,
     message: *const rd::rd_kafka_message_t,
     opaque: *mut c_void,
 ) {
-    // SAFETY: `opaque` points to the client's reports (see `new`); the message is valid through the call, and
-    // its code is read as a number: see `code_of`.
+    // SAFETY: `opaque` points to the client's reports (see `new`); the message is valid through the call.
     unsafe {
-        let code = code_of(ptr::addr_of!((*message).err).cast::<i32>().read());
-        let outcome = match code {
+        let outcome = match code_at(&raw const (*message).err) {
             Code::RD_KAFKA_RESP_ERR_NO_ERROR => Ok((*message).offset),
             code => {
                 let own = text_of(rd::rd_kafka_message_produce_errstr(message));
-                let described = RdError::of_code(code);
-                Err(if own.is_empty() { described } else { RdError { text: own, ..described } })
+                let described = ClientError::of_code(code);
+                Err(if own.is_empty() { described } else { ClientError { text: own, ..described } })
             }
         };
         let delivery = Delivery { tag: (*message)._private.addr(), outcome };
@@ -302,7 +274,7 @@ unsafe extern "C" fn on_error(
 ) {
     // SAFETY: the client's name and the reason are strings that live through the call; `opaque` as above.
     unsafe {
-        let error = RdError::new(code_of(code), text_of(reason));
+        let error = ClientError::new(code_of(code), text_of(reason));
         tracing::debug!(client = text_of(rd::rd_kafka_name(client)), %error, "producer error");
         let reports = &*opaque.cast::<Reports>();
         *reports.last_error.lock().expect("no panic while locked") = Some(error);

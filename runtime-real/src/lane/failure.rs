@@ -1,6 +1,7 @@
-//! What librdkafka's errors mean to a lane: one table.
+//! What librdkafka's errors mean to a lane: what only transactions know, over the table that holds for all.
 
-use crate::ffi::{Code, RdError};
+use crate::ffi::{ClientError, Code};
+use crate::trouble::{Asked, Kind, kind};
 use kafka_types::TopicName;
 use std::collections::BTreeSet;
 use verbatim_core::failure::{Failure, Refusal, Trouble};
@@ -35,10 +36,7 @@ enum Meaning {
     Passing,
 }
 
-fn meaning(error: &RdError, topic: Option<&TopicName>, operation: &str, id: &str) -> Meaning {
-    let denied = |resource: String, operation: &str| {
-        Meaning::Denied(Trouble::NotAuthorized { resource, operation: operation.into() })
-    };
+fn meaning(error: &ClientError, topic: Option<&TopicName>, operation: &'static str, id: &str) -> Meaning {
     match error.code {
         Code::RD_KAFKA_RESP_ERR__FENCED | Code::RD_KAFKA_RESP_ERR_PRODUCER_FENCED => Meaning::Fenced,
         Code::RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH => Meaning::Epoch,
@@ -47,18 +45,11 @@ fn meaning(error: &RdError, topic: Option<&TopicName>, operation: &str, id: &str
         | Code::RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID
         | Code::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER
         | Code::RD_KAFKA_RESP_ERR_TRANSACTION_COORDINATOR_FENCED => Meaning::Diverged,
-        Code::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED => {
-            denied(topic.map_or("Topic".into(), |topic| format!("Topic {topic}")), operation)
-        }
         Code::RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED => {
-            denied(format!("TransactionalId {id}"), "Write")
+            Meaning::Denied(error.trouble(&Asked::new("Write", id)))
         }
-        Code::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED => denied("Cluster".into(), "IdempotentWrite"),
-        Code::RD_KAFKA_RESP_ERR__AUTHENTICATION
-        | Code::RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED
-        | Code::RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM
-        | Code::RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE => {
-            Meaning::Denied(Trouble::Authentication(error.to_string()))
+        Code::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED => {
+            Meaning::Denied(error.trouble(&Asked::new("IdempotentWrite", "")))
         }
         Code::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE | Code::RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE => {
             Meaning::TooLarge
@@ -68,20 +59,19 @@ fn meaning(error: &RdError, topic: Option<&TopicName>, operation: &str, id: &str
         | Code::RD_KAFKA_RESP_ERR_POLICY_VIOLATION
         | Code::RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT
         | Code::RD_KAFKA_RESP_ERR_UNSUPPORTED_COMPRESSION_TYPE => Meaning::Invalid,
-        Code::RD_KAFKA_RESP_ERR__INVALID_ARG
-        | Code::RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE
-        | Code::RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED
-        | Code::RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION
-        | Code::RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT
-        | Code::RD_KAFKA_RESP_ERR_INVALID_REQUEST
-        | Code::RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION => Meaning::Refused,
-        _ => Meaning::Passing,
+        code => match kind(code) {
+            Kind::NotAuthorized(_) | Kind::Authentication => {
+                Meaning::Denied(error.trouble(&Asked::new(operation, topic.map_or("", TopicName::as_str))))
+            }
+            Kind::Refused => Meaning::Refused,
+            Kind::Unreachable | Kind::Passing => Meaning::Passing,
+        },
     }
 }
 
 /// How a call failed. `fatal` is the client's fatal error, if it has one: what the call says may then be no
 /// more than that nothing works.
-pub(super) fn of_call(call: Call, error: &RdError, fatal: Option<&RdError>, id: &str) -> Failure {
+pub(super) fn of_call(call: Call, error: &ClientError, fatal: Option<&ClientError>, id: &str) -> Failure {
     let cause = fatal.unwrap_or(error);
     let text = cause.to_string();
     match (meaning(cause, None, "Write", id), call) {
@@ -102,7 +92,12 @@ pub(super) fn of_call(call: Call, error: &RdError, fatal: Option<&RdError>, id: 
 }
 
 /// Why a record, or the batch it went in, was not taken.
-pub(super) fn of_record(error: &RdError, fatal: Option<&RdError>, topic: &TopicName, id: &str) -> Refusal {
+pub(super) fn of_record(
+    error: &ClientError,
+    fatal: Option<&ClientError>,
+    topic: &TopicName,
+    id: &str,
+) -> Refusal {
     let cause = fatal.unwrap_or(error);
     let text = cause.to_string();
     match meaning(cause, Some(topic), "Write", id) {
@@ -119,7 +114,7 @@ pub(super) fn of_record(error: &RdError, fatal: Option<&RdError>, topic: &TopicN
 
 /// Whether an error only tells that something else has gone wrong before: purged, or not allowed in the state that
 /// the transaction is in.
-pub(super) fn is_echo(error: &RdError) -> bool {
+pub(super) fn is_echo(error: &ClientError) -> bool {
     matches!(
         error.code,
         Code::RD_KAFKA_RESP_ERR__PURGE_QUEUE
@@ -131,7 +126,7 @@ pub(super) fn is_echo(error: &RdError) -> bool {
 /// Why a transaction with records for `topics` can only be aborted. The coordinator refuses a topic without
 /// librdkafka's saying which: with one there is no doubt, and with several the lane is taken again, which looks
 /// at each by itself.
-pub(super) fn of_transaction(cause: &RdError, topics: &BTreeSet<TopicName>, id: &str) -> Failure {
+pub(super) fn of_transaction(cause: &ClientError, topics: &BTreeSet<TopicName>, id: &str) -> Failure {
     let only = if topics.len() == 1 { topics.first() } else { None };
     match (meaning(cause, only, "Write", id), only) {
         (Meaning::Denied(Trouble::NotAuthorized { resource, .. }), None) if resource == "Topic" => {
@@ -147,16 +142,16 @@ pub(super) fn of_transaction(cause: &RdError, topics: &BTreeSet<TopicName>, id: 
 }
 
 /// Why something on the target could not be read; absent where it is worth waiting on.
-pub(super) fn of_reading(error: &RdError, topic: &TopicName) -> Option<Trouble> {
+pub(super) fn of_reading(error: &ClientError, topic: &TopicName) -> Option<Trouble> {
     lasting(error, topic, "Read")
 }
 
 /// Why a topic could not be described to a producer; absent where it is worth waiting on.
-pub(super) fn of_writing(error: &RdError, topic: &TopicName) -> Option<Trouble> {
+pub(super) fn of_writing(error: &ClientError, topic: &TopicName) -> Option<Trouble> {
     lasting(error, topic, "Write")
 }
 
-fn lasting(error: &RdError, topic: &TopicName, operation: &str) -> Option<Trouble> {
+fn lasting(error: &ClientError, topic: &TopicName, operation: &'static str) -> Option<Trouble> {
     match meaning(error, Some(topic), operation, "") {
         Meaning::Denied(trouble) => Some(trouble),
         Meaning::Refused => Some(Trouble::Refused(error.to_string())),
@@ -172,7 +167,7 @@ fn lasting(error: &RdError, topic: &TopicName, operation: &str) -> Option<Troubl
 /// Whether a record that failed so leaves a gap in its partition's sequence numbers that librdkafka does not
 /// close: after what a broker refuses for good it only aborts, without taking a new epoch, and the next record
 /// there fails as out of order. After errors of its own, such as time-outs and purges, it takes one.
-pub(super) fn leaves_gap(error: &RdError) -> bool {
+pub(super) fn leaves_gap(error: &ClientError) -> bool {
     0 < error.code as i32
 }
 
@@ -207,16 +202,16 @@ mod tests {
 
     const ID: &str = "verbatim-f-0";
 
-    fn error(code: Code) -> RdError {
-        RdError::new(code, "told")
+    fn error(code: Code) -> ClientError {
+        ClientError::new(code, "told")
     }
 
-    fn fatal(code: Code) -> RdError {
-        RdError { fatal: true, ..error(code) }
+    fn fatal(code: Code) -> ClientError {
+        ClientError { fatal: true, ..error(code) }
     }
 
-    fn requires_abort(code: Code) -> RdError {
-        RdError { requires_abort: true, ..error(code) }
+    fn requires_abort(code: Code) -> ClientError {
+        ClientError { requires_abort: true, ..error(code) }
     }
 
     fn kind(failure: &Failure) -> &'static str {
@@ -243,8 +238,8 @@ mod tests {
             (Call::Init, error(C::RD_KAFKA_RESP_ERR__FENCED), None, "fenced"),
             (Call::Begin, error(C::RD_KAFKA_RESP_ERR__STATE), None, "unknown"),
             (Call::Begin, error(C::RD_KAFKA_RESP_ERR__STATE), Some(C::RD_KAFKA_RESP_ERR__FENCED), "fenced"),
-            (COMMIT, RdError { retriable: true, ..error(timed_out) }, None, "unknown"),
-            (UNSENT, RdError { retriable: true, ..error(timed_out) }, None, "unknown"),
+            (COMMIT, ClientError { retriable: true, ..error(timed_out) }, None, "unknown"),
+            (UNSENT, ClientError { retriable: true, ..error(timed_out) }, None, "unknown"),
             (UNSENT, requires_abort(C::RD_KAFKA_RESP_ERR__INCONSISTENT), None, "abort"),
             (COMMIT, requires_abort(C::RD_KAFKA_RESP_ERR__INCONSISTENT), None, "unknown"),
             (UNSENT, requires_abort(C::RD_KAFKA_RESP_ERR_INVALID_TXN_STATE), None, "unknown"),

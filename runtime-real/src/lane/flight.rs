@@ -1,7 +1,7 @@
 //! Batches between `Produce` and `Acked`: which delivery reports are in, and what they add up to.
 
 use super::failure::worse;
-use kafka_types::{SourceOffset, TargetOffset, TopicName};
+use kafka_types::{OffsetAndEpoch, TargetOffset, TopicName};
 use verbatim_core::Attempt;
 use verbatim_core::batch::{Acknowledged, TargetRun};
 use verbatim_core::event::Refused;
@@ -23,7 +23,7 @@ pub(super) struct Flight {
     offset_unknown: bool,
     refusal: Option<Refusal>,
     /// The record that was refused, where it went alone.
-    record: Option<SourceOffset>,
+    record: Option<OffsetAndEpoch>,
 }
 
 impl Flight {
@@ -72,6 +72,11 @@ impl Flight {
         self.note(refusal);
     }
 
+    /// Some queued records' reports will not come.
+    pub(super) fn given_up(&mut self, refusal: Refusal) {
+        self.note(refusal);
+    }
+
     fn note(&mut self, refusal: Refusal) {
         self.refusal = Some(match self.refusal.take() {
             None => refusal,
@@ -80,7 +85,7 @@ impl Flight {
     }
 
     /// Names the record that went alone and was refused.
-    pub(super) fn name_record(&mut self, record: SourceOffset) {
+    pub(super) fn name_record(&mut self, record: OffsetAndEpoch) {
         self.record = Some(record);
     }
 
@@ -114,6 +119,9 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kafka_types::{LeaderEpoch, SourceOffset};
+
+    const NINE: OffsetAndEpoch = OffsetAndEpoch { offset: SourceOffset(9), epoch: Some(LeaderEpoch(2)) };
 
     fn flight(records: u64) -> Flight {
         let mut flight = Flight::new(Attempt(1), "orders".into(), records);
@@ -157,15 +165,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_given_up_is_refused_though_its_reports_are_not_in() {
+        let mut flight = flight(2);
+        flight.acknowledged(5);
+        flight.given_up(Refusal::Collateral(Failure::Abort("doomed".into())));
+        assert!(flight.is_refused() && !flight.has_landed());
+        let refusal = Refusal::Collateral(Failure::Abort("doomed".into()));
+        assert_eq!(flight.outcome(), Err(Refused { refusal, record: None }));
+    }
+
+    #[test]
     fn a_record_is_named_only_for_its_own_fault() {
         let refused = |refusal: Refusal| {
             let mut flight = flight(1);
             flight.refused(refusal);
-            flight.name_record(SourceOffset(9));
+            flight.name_record(NINE);
             flight.outcome().unwrap_err().record
         };
-        assert_eq!(refused(Refusal::TooLarge("large".into())), Some(SourceOffset(9)));
-        assert_eq!(refused(Refusal::Invalid("bad".into())), Some(SourceOffset(9)));
+        assert_eq!(refused(Refusal::TooLarge("large".into())), Some(NINE));
+        assert_eq!(refused(Refusal::Invalid("bad".into())), Some(NINE));
         assert_eq!(refused(Refusal::Collateral(Failure::Abort("purged".into()))), None);
     }
 

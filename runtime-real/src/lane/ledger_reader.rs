@@ -3,7 +3,8 @@
 use super::LaneSettings;
 use super::emitter::Emitter;
 use super::target_reader::{Seen, TargetReader};
-use crate::ffi::{End, OwnedMessage, StartAt};
+use crate::ffi::admin::Spec;
+use crate::ffi::{OwnedMessage, StartAt};
 use kafka_types::{Partition, TargetOffset, TargetPartition};
 use std::sync::Arc;
 use verbatim_core::event::{LaneEvent, LedgerRecord, Step};
@@ -14,7 +15,7 @@ use verbatim_core::{Attempt, LaneId};
 pub(super) fn replay(emitter: &Emitter, attempt: Attempt, settings: &Arc<LaneSettings>, until: TargetOffset) {
     start(emitter, attempt, settings, Step::Replay, move |reader, lane, emitter| {
         let place = &lane.place;
-        let log_start = reader.ends(std::slice::from_ref(place), End::Start);
+        let log_start = reader.ends(std::slice::from_ref(place), Spec::Earliest);
         let log_start = log_start.into_values().next().expect("as many as asked for")?;
         let read = read(reader, lane, emitter, |seen| match seen {
             Next::Record(offset) => until <= offset,
@@ -59,7 +60,7 @@ fn start(
         let lane = emits.lane();
         let partition = Partition(lane.0.cast_signed());
         let place = TargetPartition { topic: settings.ledger.clone(), partition };
-        let reader = TargetReader::new(&settings.target, &emits);
+        let reader = TargetReader::new(&settings.target_reader, &emits);
         match reader.and_then(|reader| read(&reader, &LanePartition { lane, place }, &emits)) {
             Ok(event) => emits.emit(attempt, event),
             Err(failure) => emits.failed(attempt, step, failure),

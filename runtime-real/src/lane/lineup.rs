@@ -1,20 +1,21 @@
 //! Batches in line for the client, partition by partition.
 //!
 //! An idempotent producer has one request of a partition in flight, whatever may be set. Much more than the next few
-//! are of no use to the client, and worse: once records have lingered that it cannot send, its broker thread polls
-//! without a pause until an answer comes (docs/librdkafka.md). So it is given a few loads of about a request each,
-//! and what comes meanwhile gathers here to fill the next.
+//! are of no use to the client, so it is given a few loads of about a request each, and what comes meanwhile gathers
+//! here to fill the next. Records that have lingered for their time and cannot be sent yet make its broker thread poll
+//! without a pause until an answer comes (docs/librdkafka.md), so they linger for long, and it is told when not to wait.
 
 use kafka_types::TargetPartition;
 use std::collections::{BTreeMap, VecDeque};
 use verbatim_core::batch::BatchId;
 
-/// Of one partition, in the client's hands. With two, the next request is often not full yet when it could go, and
-/// lingers: a tenth less throughput.
+/// Of one partition, in the client's hands: one under way, and enough behind it for the next full request.
 const LOADS_MAX: usize = 4;
 /// Together with what the client adds to each record, less than its `batch.size`.
 const LOAD_BYTES_MAX: u64 = 950_000;
 const RECORD_OVERHEAD: u64 = 32;
+/// With this much of a partition, however it stands, there is a full request behind the one under way.
+const SENT_BYTES_MIN: u64 = 2 * 1_000_000;
 
 /// A. Batches of a partition leave in the order in which they came.
 /// B. A load is in the client's hands until its last batch has landed.
@@ -29,9 +30,16 @@ pub(super) struct Lineup<W> {
 
 #[derive(Debug)]
 struct Line<W> {
-    /// How many batches of each load have not landed.
-    loads: BTreeMap<u64, usize>,
+    /// The loads in the client's hands.
+    loads: BTreeMap<u64, Load>,
     waiting: VecDeque<(BatchId, u64, W)>,
+}
+
+#[derive(Debug)]
+struct Load {
+    /// Batches that have not landed.
+    batches: usize,
+    bytes: u64,
 }
 
 impl<W> Default for Lineup<W> {
@@ -67,7 +75,7 @@ impl<W> Lineup<W> {
             self.given.insert(batch, (target.clone(), self.last_load));
             load.push((batch, what));
         }
-        line.loads.insert(self.last_load, load.len());
+        line.loads.insert(self.last_load, Load { batches: load.len(), bytes: weight });
         Some((target.clone(), load))
     }
 
@@ -76,14 +84,21 @@ impl<W> Lineup<W> {
         let Some((target, load)) = self.given.remove(&batch) else { return };
         let Some(line) = self.lines.get_mut(&target) else { return };
         if let Some(left) = line.loads.get_mut(&load) {
-            *left -= 1;
-            if *left == 0 {
+            left.batches -= 1;
+            if left.batches == 0 {
                 line.loads.remove(&load);
             }
         }
         if line.loads.is_empty() && line.waiting.is_empty() {
             self.lines.remove(&target);
         }
+    }
+
+    /// Whether what the client has of a partition may be less than it sends of itself: a request that is under way, and
+    /// behind it not yet enough for another.
+    pub(super) fn lingers(&self) -> bool {
+        let in_hand = |line: &Line<W>| line.loads.values().map(|load| load.bytes).sum::<u64>();
+        self.lines.values().any(|line| !line.loads.is_empty() && in_hand(line) < SENT_BYTES_MIN)
     }
 
     /// The first batch that still waits.

@@ -10,12 +10,15 @@
 //! cuts the old ones off: nothing here waits for a client, and what an abandoned thread still has to say goes
 //! nowhere.
 
-mod client_config;
+mod bell;
+mod cursor;
+mod deliveries;
 mod emitter;
 mod failure;
 mod flight;
 mod ledger_reader;
 mod lineup;
+mod outbox;
 mod prepare;
 mod producer;
 mod run;
@@ -23,10 +26,15 @@ mod settle;
 mod source;
 mod source_error;
 mod store;
+mod tag;
 mod target_reader;
+#[cfg(test)]
+mod tests;
+mod transaction;
 mod watchdog;
 
 use crate::ffi::Liveness;
+use crate::threads;
 use emitter::Emitter;
 use kafka_types::TopicName;
 use producer::{Producer, ProducerCommand};
@@ -49,11 +57,11 @@ pub(crate) type LaneEvents = UnboundedSender<(LaneId, Attempt, LaneEvent)>;
 pub(crate) struct LaneSettings {
     pub(crate) ledger: TopicName,
     pub(crate) transactional_id: String,
-    /// Where and how to connect, with the user's own settings; what copying needs is set over them.
-    pub(crate) source: ClientConfig,
-    pub(crate) target: ClientConfig,
-    /// Bytes of records that the source consumer may fetch ahead.
-    pub(crate) queue_bytes: u64,
+    pub(crate) source_consumer: ClientConfig,
+    pub(crate) target_reader: ClientConfig,
+    pub(crate) producer: ClientConfig,
+    /// How long committing or aborting may take.
+    pub(crate) end_max: Duration,
 }
 
 /// One lane, as far as this process works in it.
@@ -84,6 +92,9 @@ impl Lane {
 
     /// Carries `command` out; what comes of it is sent as events of the same attempt.
     pub(crate) fn submit(&mut self, attempt: Attempt, command: LaneCommand) {
+        if let Some(taking) = &self.taking {
+            taking.emitter.heed(attempt);
+        }
         match command {
             LaneCommand::Open => self.open(attempt),
             LaneCommand::Close => self.close(attempt),
@@ -118,6 +129,11 @@ impl Lane {
         taking.emitter.abandon();
         taking.watchdog.end();
         taking.store.clear();
+        // Whoever waits for a client looks up at once, or `Closed` would wait as long: lanes are shared out eagerly.
+        taking.producer.wake();
+        if let Some(source) = &taking.source {
+            source.wake();
+        }
         Some(taking.emitter.liveness())
         // Its threads end when they find their commands cut off, and destroy their clients on others.
     }
@@ -129,13 +145,18 @@ impl Lane {
             return;
         };
         let emits = emitter.clone();
-        emitter.spawn(attempt, Step::Open, "close", move || {
+        let wait = move || {
             let until = Instant::now() + CLOSE_MAX;
             // This thread's own count is one.
             while 1 < Arc::strong_count(&running) && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(5));
             }
             emits.emit(attempt, LaneEvent::Closed);
+        };
+        // A lane that is closing listens to nothing else.
+        threads::start(&format!("lane-{}-close", self.lane), wait, move |why| {
+            tracing::error!(why, "a lane counts as closed without its threads being awaited");
+            emitter.emit(attempt, LaneEvent::Closed);
         });
     }
 
@@ -189,12 +210,11 @@ impl Taking {
             LaneCommand::Assign { positions } => SourceCommand::Assign(positions),
             LaneCommand::Rewind { positions } => SourceCommand::Rewind(positions),
             LaneCommand::Unassign { partitions } => SourceCommand::Unassign(partitions),
-            LaneCommand::Credit { bytes } => SourceCommand::Credit(bytes),
+            LaneCommand::Credit { bytes, batch_max } => SourceCommand::Credit { bytes, batch_max },
         };
         let (emitter, store) = (&self.emitter, &self.store);
         let source = self.source.get_or_insert_with(|| {
-            let config = settings.source.clone();
-            Source::start(emitter, attempt, Arc::clone(store), config, settings.queue_bytes)
+            Source::start(emitter, attempt, Arc::clone(store), settings.source_consumer.clone())
         });
         source.send(attempt, to_source);
     }

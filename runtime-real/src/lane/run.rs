@@ -45,8 +45,8 @@ impl<M> Run<M> {
     }
 
     /// Whether a record of so many bytes still fits. A run of one record has no limit.
-    pub(super) fn has_room_for(&self, bytes: u64) -> bool {
-        self.records.len() < RECORDS_MAX && self.bytes + bytes <= BYTES_MAX
+    pub(super) fn has_room_for(&self, bytes: u64, records_max: usize) -> bool {
+        self.records.len() < RECORDS_MAX.min(records_max) && self.bytes + bytes <= BYTES_MAX
     }
 
     pub(super) fn ticket(&self, id: BatchId, partition: SourcePartition) -> Batch {
@@ -95,17 +95,17 @@ mod tests {
     #[test]
     fn cut_by_bytes_and_by_count() {
         let mut run = Run::begin((), facts(0, BYTES_MAX - 10));
-        assert!(run.has_room_for(10));
-        assert!(!run.has_room_for(11));
+        assert!(run.has_room_for(10, RECORDS_MAX));
+        assert!(!run.has_room_for(11, RECORDS_MAX));
         run.push((), facts(1, 10));
-        assert!(!run.has_room_for(1));
+        assert!(!run.has_room_for(1, RECORDS_MAX));
 
         let mut run = Run::begin((), facts(0, 1));
         for offset in 1..RECORDS_MAX as i64 {
-            assert!(run.has_room_for(1));
+            assert!(run.has_room_for(1, RECORDS_MAX));
             run.push((), facts(offset, 1));
         }
-        assert!(!run.has_room_for(0));
+        assert!(!run.has_room_for(0, RECORDS_MAX));
     }
 
     #[test]

@@ -1,19 +1,22 @@
 //! The thread of a lane's source consumer.
 
-use super::client_config;
+use super::bell::Bell;
+use super::cursor::{Cursor, Judgement, Outside};
 use super::emitter::Emitter;
 use super::run::{Facts, Run};
 use super::source_error::{Heard, hear};
 use super::store::{BatchStore, Held};
-use crate::ffi::{AssignedConsumer, End, OwnedMessage, RdError, StartAt, Waker, list_offsets};
-use kafka_types::{LeaderEpoch, Partition, SourceOffset, SourcePartition, TopicName};
+use crate::ffi::admin::{Isolation, Spec, list_offsets};
+use crate::ffi::{AssignedConsumer, ClientError, OwnedMessage, StartAt};
+use kafka_types::{OffsetAndEpoch, Partition, SourceOffset, SourcePartition, TopicName};
 use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError, channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use verbatim_core::Attempt;
-use verbatim_core::command::{Beginning, Position};
+use verbatim_core::batch::RECORD_OVERHEAD;
+use verbatim_core::command::Position;
 use verbatim_core::digest::{RecordHash, RecordParts};
 use verbatim_core::event::{LaneEvent, SourceStop, Step};
 use verbatim_core::failure::{Failure, Trouble};
@@ -22,21 +25,18 @@ pub(super) enum SourceCommand {
     Assign(Vec<Position>),
     Rewind(Vec<Position>),
     Unassign(Vec<SourcePartition>),
-    Credit(u64),
+    Credit { bytes: u64, batch_max: u64 },
 }
 
 /// Most messages taken in one go.
 const BURST_MAX: usize = 1_000;
 /// How far beyond the credit a burst may go on purpose.
 const OVERDRAFT: u64 = 64 << 10;
-/// A message costs something even if it is empty.
-const MESSAGE_BYTES_MIN: u64 = 128;
 
 /// The sending end: commands for the consumer's thread, which ends when this is dropped.
 pub(super) struct Source {
     commands: Sender<(Attempt, SourceCommand)>,
-    /// Set once the thread has its consumer.
-    waker: Arc<Mutex<Option<Waker>>>,
+    bell: Bell,
 }
 
 impl Source {
@@ -45,16 +45,14 @@ impl Source {
         attempt: Attempt,
         store: Arc<BatchStore>,
         config: ClientConfig,
-        queue_bytes: u64,
     ) -> Source {
         let (sender, commands) = channel();
-        let waker = Arc::new(Mutex::new(None));
-        let (emits, shared) = (emitter.clone(), Arc::clone(&waker));
+        let bell = Bell::default();
+        let (emits, rings) = (emitter.clone(), bell.clone());
         emitter.spawn(attempt, Step::Assign, "source", move || {
-            let config = client_config::source_consumer(&config, queue_bytes);
             match AssignedConsumer::new(&config, emits.liveness()) {
                 Ok(consumer) => {
-                    *shared.lock().expect("no panic while locked") = Some(consumer.waker());
+                    let _hung = rings.hang(consumer.waker());
                     Reader::new(consumer, emits, store, attempt).run(&commands);
                 }
                 Err(error) => {
@@ -62,10 +60,8 @@ impl Source {
                     emits.failed(attempt, Step::Assign, Failure::Fatal(trouble));
                 }
             }
-            // The waker holds the consumer's client.
-            shared.lock().expect("no panic while locked").take();
         });
-        Source { commands: sender, waker }
+        Source { commands: sender, bell }
     }
 
     pub(super) fn send(&self, attempt: Attempt, command: SourceCommand) {
@@ -74,20 +70,20 @@ impl Source {
         self.wake();
     }
 
-    fn wake(&self) {
-        if let Some(waker) = &*self.waker.lock().expect("no panic while locked") {
-            waker.wake();
-        }
+    #[cfg(test)]
+    pub(super) fn is_reading(&self) -> bool {
+        self.bell.is_hung()
+    }
+
+    /// So that the thread looks at once whether there is a command, or whether its lane is abandoned.
+    pub(super) fn wake(&self) {
+        self.bell.ring();
     }
 }
 
 /// A partition being read.
 struct Reading {
-    /// The next offset to hand out.
-    next: SourceOffset,
-    last: Option<Beginning>,
-    /// Nothing at or after this offset is wanted.
-    stop_before: Option<SourceOffset>,
+    cursor: Cursor,
     /// What this burst has brought so far.
     run: Option<Run<OwnedMessage>>,
 }
@@ -100,14 +96,16 @@ struct Reader {
     partitions: BTreeMap<SourcePartition, Reading>,
     /// How many bytes may still be brought; below zero when a burst went beyond.
     credit: i64,
+    /// Most records of one batch.
+    batch_max: usize,
     /// The mean size of what came last.
     message_bytes: u64,
 }
 
 impl Reader {
     fn new(consumer: AssignedConsumer, emitter: Emitter, store: Arc<BatchStore>, attempt: Attempt) -> Reader {
-        let (partitions, message_bytes) = (BTreeMap::new(), 1024);
-        Reader { consumer, emitter, store, attempt, partitions, credit: 0, message_bytes }
+        let (partitions, batch_max, message_bytes) = (BTreeMap::new(), usize::MAX, 1024);
+        Reader { consumer, emitter, store, attempt, partitions, credit: 0, batch_max, message_bytes }
     }
 
     /// Until the lane lets go of it.
@@ -133,8 +131,9 @@ impl Reader {
     fn obey(&mut self, attempt: Attempt, command: SourceCommand) {
         self.attempt = attempt;
         match command {
-            SourceCommand::Credit(bytes) => {
+            SourceCommand::Credit { bytes, batch_max } => {
                 self.credit = self.credit.saturating_add_unsigned(bytes);
+                self.batch_max = usize::try_from(batch_max).unwrap_or(usize::MAX);
             }
             SourceCommand::Unassign(partitions) => {
                 self.unassign(&partitions);
@@ -154,12 +153,6 @@ impl Reader {
     fn assign(&mut self, positions: Vec<Position>) {
         let again: Vec<_> = positions.iter().map(|position| position.partition.clone()).collect();
         self.unassign(&again);
-        let (positions, reached): (Vec<_>, Vec<_>) = positions
-            .into_iter()
-            .partition(|position| position.stop_before.is_none_or(|stop| position.offset < stop));
-        for Position { partition, offset, .. } in reached {
-            self.emitter.emit(self.attempt, LaneEvent::Caught(partition, offset));
-        }
         let checkable =
             positions.iter().filter(|position| position.last.is_some_and(|last| last.epoch.is_some()));
         let assigned = self.consumer.assign(positions.iter().map(start_at));
@@ -168,8 +161,9 @@ impl Reader {
             self.emitter.failed(self.attempt, Step::Assign, Failure::Retry(error.to_string()));
             return;
         }
-        for Position { partition, offset, last, stop_before } in positions {
-            self.partitions.insert(partition, Reading { next: offset, last, stop_before, run: None });
+        for position in positions {
+            let cursor = Cursor::new(&position);
+            self.partitions.insert(position.partition, Reading { cursor, run: None });
         }
     }
 
@@ -211,11 +205,11 @@ impl Reader {
         }
         self.credit = self.credit.saturating_sub_unsigned(bytes);
         if let Some(mean) = bytes.checked_div(records) {
-            self.message_bytes = mean.max(MESSAGE_BYTES_MIN);
+            self.message_bytes = mean;
         }
     }
 
-    /// Takes one message in; the size of the record it brought, if it did.
+    /// Takes one message in; what the record it brought weighs, if it did.
     fn take(&mut self, place: Option<&SourcePartition>, message: OwnedMessage) -> Option<u64> {
         let error = message.error();
         let Some(reading) = place.and_then(|place| self.partitions.get_mut(place)) else {
@@ -227,55 +221,48 @@ impl Reader {
         };
         let place = place.expect("there is a reading for it");
         if let Some(error) = error {
-            let heard = hear(&error, message.offset(), reading.next);
+            let heard = hear(&error, message.offset(), reading.cursor.next());
             self.heard(place, heard, &error);
             return None;
         }
-        let offset = SourceOffset(message.offset());
-        if offset < reading.next && reading.last.is_some_and(|last| last.offset <= offset) {
-            // There was none when the position was settled: what stood here was cut off and written anew.
-            let position = reading.next;
-            self.stop(place, SourceStop::Truncated { position, diverges_at: Some(offset) });
-            return None;
+        let here = message.place();
+        match reading.cursor.judge(here) {
+            Judgement::Take => {}
+            Judgement::Pass => {
+                let (offset, next) = (here.offset, reading.cursor.next());
+                tracing::warn!(%place, %offset, %next, "a record came from below the position");
+                return None;
+            }
+            Judgement::Stop(stop) => {
+                self.stop(place, stop);
+                return None;
+            }
         }
-        if offset < reading.next {
-            tracing::warn!(%place, %offset, next = %reading.next, "a record came from below the position");
-            return None;
-        }
-        if let Some(stop) = reading.stop_before.filter(|stop| *stop <= offset) {
-            self.end_at(place, stop);
-            return None;
-        }
-        let facts = match facts_of(&message) {
+        let facts = match facts_of(&message, here) {
             Ok(facts) => facts,
             Err(why) => {
-                self.stop(place, SourceStop::Unsendable { offset, why });
+                self.stop(place, SourceStop::Unsendable { offset: here.offset, why });
                 return None;
             }
         };
-        reading.next = offset.next();
-        let last = facts.epoch.map(|epoch| Beginning { offset: offset.next(), epoch: Some(epoch) });
-        reading.last = last.or(reading.last);
+        reading.cursor.took(here);
         match &mut reading.run {
-            Some(run) if run.has_room_for(facts.bytes) => run.push(message, facts),
+            Some(run) if run.has_room_for(facts.bytes, self.batch_max) => run.push(message, facts),
             _ => {
                 self.hand_out(place);
                 let reading = self.partitions.get_mut(place).expect("it is being read");
                 reading.run = Some(Run::begin(message, facts));
             }
         }
-        Some(facts.bytes)
+        Some(facts.bytes + RECORD_OVERHEAD)
     }
 
-    fn heard(&mut self, place: &SourcePartition, heard: Heard, error: &RdError) {
+    fn heard(&mut self, place: &SourcePartition, heard: Heard, error: &ClientError) {
         match heard {
             Heard::End(end) => {
                 self.hand_out(place);
                 let reading = self.partitions.get_mut(place).expect("it is being read");
-                if let Some(stop) = reading.stop_before.filter(|stop| *stop <= end) {
-                    self.end_at(place, stop);
-                } else if reading.next < end {
-                    reading.next = end;
+                if reading.cursor.reach(end) {
                     self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), end));
                 }
             }
@@ -285,38 +272,26 @@ impl Reader {
         }
     }
 
-    /// The reset that librdkafka reports carries no generation, so it may stem from before a rewind; where the
-    /// position does lie in the log, reading begins there anew.
     fn out_of_range(&mut self, place: &SourcePartition) {
         self.hand_out(place);
-        let reading = &self.partitions[place];
-        let (position, last, stop_before) = (reading.next, reading.last, reading.stop_before);
-        let (log_start, log_end) = (self.end_of(place, End::Start), self.end_of(place, End::Latest));
-        let within =
-            log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
-        if within {
-            tracing::warn!(%place, %position, "out of range, yet within the log: reading on from there");
-            let partition = place.clone();
-            // What retention has taken cannot be checked any more.
-            let last = last.filter(|last| log_start.is_some_and(|start| start <= last.offset));
-            self.assign(vec![Position { partition, offset: position, last, stop_before }]);
-        } else {
-            self.stop(place, SourceStop::OutOfRange { position, log_start, log_end });
+        let cursor = self.partitions[place].cursor;
+        let (log_start, log_end) = (self.end_of(place, Spec::Earliest), self.end_of(place, Spec::Latest));
+        match cursor.outside(log_start, log_end) {
+            Outside::Again(cursor) => {
+                let position = cursor.next();
+                tracing::warn!(%place, %position, "out of range, yet within the log: reading on from there");
+                self.assign(vec![cursor.position(place.clone())]);
+            }
+            Outside::Stop(stop) => self.stop(place, stop),
         }
     }
 
-    fn end_of(&self, place: &SourcePartition, end: End) -> Option<SourceOffset> {
-        let partitions = [(place.topic.clone(), place.partition)];
-        let timeout = Duration::from_secs(3);
-        let answer = list_offsets(self.consumer.client(), &partitions, end, timeout);
-        answer.ok()?.into_values().next()?.ok().map(SourceOffset)
-    }
-
-    /// The partition has been read up to where it was to be.
-    fn end_at(&mut self, place: &SourcePartition, stop: SourceOffset) {
-        self.hand_out(place);
-        self.unassign(std::slice::from_ref(place));
-        self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), stop));
+    fn end_of(&self, place: &SourcePartition, end: Spec) -> Option<SourceOffset> {
+        let (place, timeout) = ((place.topic.clone(), place.partition), Duration::from_secs(3));
+        let answer =
+            list_offsets(&**self.consumer.client(), [&place], end, Isolation::ReadUncommitted, timeout);
+        let told = answer.ok()?.into_values().next()?.ok()??;
+        Some(SourceOffset(told.offset))
     }
 
     /// Nothing more of this partition; what came before is handed out first.
@@ -359,7 +334,7 @@ fn place_of(message: &OwnedMessage) -> Option<SourcePartition> {
 }
 
 /// What the core must know of a record, or why it cannot be sent as it is.
-fn facts_of(message: &OwnedMessage) -> Result<Facts, String> {
+fn facts_of(message: &OwnedMessage, here: OffsetAndEpoch) -> Result<Facts, String> {
     let timestamp = message.timestamp();
     if timestamp == 0 {
         return Err("its timestamp is 0, which the client library would replace by the present time".into());
@@ -371,8 +346,8 @@ fn facts_of(message: &OwnedMessage) -> Result<Facts, String> {
     let hash = RecordHash::of(RecordParts { key, value, headers, timestamp });
     let length = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
     Ok(Facts {
-        offset: SourceOffset(message.offset()),
-        epoch: LeaderEpoch::from_wire(message.leader_epoch()),
+        offset: here.offset,
+        epoch: here.epoch,
         timestamp,
         bytes: (length(key) + length(value) + header_bytes) as u64,
         hash,

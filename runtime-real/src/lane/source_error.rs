@@ -1,6 +1,6 @@
 //! What a source consumer's errors say of a partition.
 
-use crate::ffi::{Code, RdError, describe};
+use crate::ffi::{ClientError, Code, describe};
 use kafka_types::SourceOffset;
 use verbatim_core::event::SourceStop;
 
@@ -17,7 +17,7 @@ pub(super) enum Heard {
 
 /// Reads an error that concerns one partition. `offset` is the error's own, negative where it has none;
 /// `position` is where reading stood.
-pub(super) fn hear(error: &RdError, offset: i64, position: SourceOffset) -> Heard {
+pub(super) fn hear(error: &ClientError, offset: i64, position: SourceOffset) -> Heard {
     let place = (0 <= offset).then_some(SourceOffset(offset));
     match error.code {
         Code::RD_KAFKA_RESP_ERR__PARTITION_EOF => place.map_or(Heard::Passing, Heard::End),
@@ -63,7 +63,7 @@ mod tests {
     const HERE: SourceOffset = SourceOffset(50);
 
     fn heard(code: Code, text: &str, offset: i64) -> Heard {
-        hear(&RdError::new(code, text), offset, HERE)
+        hear(&ClientError::new(code, text), offset, HERE)
     }
 
     #[test]

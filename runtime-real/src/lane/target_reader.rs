@@ -1,10 +1,9 @@
 //! Reading committed records of one or more target partitions, from a thread of its own.
 
-use super::client_config;
 use super::emitter::Emitter;
 use super::failure::of_reading;
-use crate::ffi::admin::writable_topics;
-use crate::ffi::{AssignedConsumer, Code, End, OwnedMessage, RdError, StartAt, list_offsets};
+use crate::ffi::admin::{Isolation, Spec, list_offsets, writable_topics};
+use crate::ffi::{AssignedConsumer, ClientError, Code, OwnedMessage, StartAt};
 use kafka_types::{Partition, TargetOffset, TargetPartition, TopicName};
 use rdkafka::ClientConfig;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,9 +27,8 @@ pub(super) type Ends = BTreeMap<TargetPartition, Result<TargetOffset, Failure>>;
 const ASK_MAX: Duration = Duration::from_secs(10);
 
 impl TargetReader {
-    pub(super) fn new(target: &ClientConfig, emitter: &Emitter) -> Result<TargetReader, Failure> {
-        let config = client_config::target_reader(target);
-        let made = AssignedConsumer::new(&config, emitter.liveness());
+    pub(super) fn new(config: &ClientConfig, emitter: &Emitter) -> Result<TargetReader, Failure> {
+        let made = AssignedConsumer::new(config, emitter.liveness());
         let consumer = made.map_err(|error| Failure::Fatal(Trouble::Refused(error.to_string())))?;
         Ok(TargetReader { consumer })
     }
@@ -69,7 +67,7 @@ impl TargetReader {
     }
 
     /// One end of each partition, committed or not; those that could not be told in time have their failure.
-    pub(super) fn ends(&self, partitions: &[TargetPartition], end: End) -> Ends {
+    pub(super) fn ends(&self, partitions: &[TargetPartition], end: Spec) -> Ends {
         let until = Instant::now() + ASK_MAX;
         loop {
             let ends = self.ask_ends(partitions, end);
@@ -97,19 +95,20 @@ impl TargetReader {
         }
     }
 
-    fn ask_ends(&self, partitions: &[TargetPartition], end: End) -> Ends {
+    fn ask_ends(&self, partitions: &[TargetPartition], end: Spec) -> Ends {
         let asked: Vec<_> = partitions.iter().map(|place| (place.topic.clone(), place.partition)).collect();
-        let answers = list_offsets(self.consumer.client(), &asked, end, ASK_MAX);
-        let failure = |error: &RdError, topic: &TopicName| match of_reading(error, topic) {
+        let answers =
+            list_offsets(&**self.consumer.client(), &asked, end, Isolation::ReadUncommitted, ASK_MAX);
+        let failure = |error: &ClientError, topic: &TopicName| match of_reading(error, topic) {
             Some(trouble) => Failure::Fatal(trouble),
             None => Failure::Retry(error.to_string()),
         };
         let of = |place: &TargetPartition| match &answers {
             Err(error) => Err(failure(error, &place.topic)),
             Ok(answers) => match answers.get(&(place.topic.clone(), place.partition)) {
-                Some(Ok(offset)) => Ok(TargetOffset(*offset)),
+                Some(Ok(Some(told))) => Ok(TargetOffset(told.offset)),
                 Some(Err(error)) => Err(failure(error, &place.topic)),
-                None => Err(Failure::Retry(format!("no offsets of {place}"))),
+                Some(Ok(None)) | None => Err(Failure::Retry(format!("no offsets of {place}"))),
             },
         };
         partitions.iter().map(|place| (place.clone(), of(place))).collect()
@@ -117,7 +116,7 @@ impl TargetReader {
 }
 
 /// An error while reading: fatal ones end it, others pass.
-fn heed(error: &RdError, place: Option<TargetPartition>) -> Result<(), Failure> {
+fn heed(error: &ClientError, place: Option<TargetPartition>) -> Result<(), Failure> {
     let topic = place.map_or_else(|| TopicName::from(""), |place| place.topic);
     match error.code {
         // The group is never used (S10).

@@ -75,7 +75,7 @@ impl Follower {
             io.wake_at(self.may_begin_at);
             return None;
         };
-        self.fetcher.assign([Start { partition: self.place.clone(), offset: start, epoch: None }]);
+        self.fetcher.assign([Start { partition: self.place.clone(), offset: start.offset, epoch: None }]);
         self.is_reading = true;
         self.fetcher.advance(io);
         Some(())

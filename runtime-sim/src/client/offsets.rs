@@ -6,7 +6,7 @@ use super::wire::Pending;
 use kafka_model::api::fetch::IsolationLevel;
 use kafka_model::api::list_offsets::{ListOffsetsPartition, ListOffsetsRequest, OffsetSpec};
 use kafka_model::{BrokerId, Millis, Response};
-use kafka_types::{ErrorCode, TopicPartition};
+use kafka_types::{ErrorCode, LeaderEpoch, TopicPartition};
 use std::collections::{BTreeMap, BTreeSet};
 
 const RETRY_MS: Millis = 100;
@@ -19,7 +19,14 @@ pub(super) enum NoOffset {
     Unanswered,
 }
 
-pub(super) type Found = BTreeMap<TopicPartition, Result<i64, NoOffset>>;
+/// An offset that a leader told, below zero where no record is young enough, with the epoch of the log there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ToldOffset {
+    pub(super) offset: i64,
+    pub(super) epoch: Option<LeaderEpoch>,
+}
+
+pub(super) type Found = BTreeMap<TopicPartition, Result<ToldOffset, NoOffset>>;
 
 pub(super) struct Offsets {
     spec: OffsetSpec,
@@ -62,7 +69,8 @@ impl Offsets {
                 None => self.asked.push((pending, partitions)),
                 Some(Ok(Response::ListOffsets(response))) => {
                     for told in response.partitions {
-                        retry |= self.heard(library, told.topic_partition, told.error_code, told.offset);
+                        let place = ToldOffset { offset: told.offset, epoch: told.leader_epoch };
+                        retry |= self.heard(library, told.topic_partition, told.error_code, place);
                     }
                 }
                 Some(_) => {
@@ -83,14 +91,20 @@ impl Offsets {
         None
     }
 
-    fn heard(&mut self, library: &mut Library, tp: TopicPartition, error: ErrorCode, offset: i64) -> bool {
+    fn heard(
+        &mut self,
+        library: &mut Library,
+        tp: TopicPartition,
+        error: ErrorCode,
+        place: ToldOffset,
+    ) -> bool {
         if !self.open.contains(&tp) {
             return false;
         }
         match error {
             ErrorCode::None => {
                 self.open.remove(&tp);
-                self.found.insert(tp, Ok(offset));
+                self.found.insert(tp, Ok(place));
                 false
             }
             ErrorCode::TopicAuthorizationFailed => {

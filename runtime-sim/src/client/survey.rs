@@ -99,7 +99,7 @@ impl Survey {
         let mut starts = Vec::new();
         for (partition, offset) in found {
             match offset {
-                Ok(offset) => starts.push(Start { partition, offset, epoch: None }),
+                Ok(told) => starts.push(Start { partition, offset: told.offset, epoch: None }),
                 Err(NoOffset::Error(error)) => {
                     return Some(Err(trouble(error, "Describe", self.ledger.as_str())));
                 }

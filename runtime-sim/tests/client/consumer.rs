@@ -1,6 +1,6 @@
 use crate::bench::Bench;
-use kafka_types::{LeaderEpoch, SourceOffset, SourcePartition, TopicPartition};
-use verbatim_core::command::Beginning;
+use kafka_types::{LeaderEpoch, OffsetAndEpoch, SourceOffset, SourcePartition, TopicPartition};
+
 use verbatim_core::command::{LaneCommand, Position};
 use verbatim_core::event::{LaneEvent, SourceStop};
 
@@ -13,15 +13,16 @@ fn open(bench: &mut Bench) {
     assert_eq!(bench.lane_event(), LaneEvent::Opened);
 }
 
-fn assign(bench: &mut Bench, offset: i64, epoch: Option<i32>, stop_before: Option<i64>) {
+fn assign(bench: &mut Bench, offset: i64, epoch: Option<i32>, stop_before: Option<OffsetAndEpoch>) {
     let position = Position {
         partition: place(),
         offset: SourceOffset(offset),
-        last: epoch.map(|epoch| Beginning { offset: SourceOffset(offset), epoch: Some(LeaderEpoch(epoch)) }),
-        stop_before: stop_before.map(SourceOffset),
+        last: epoch
+            .map(|epoch| OffsetAndEpoch { offset: SourceOffset(offset), epoch: Some(LeaderEpoch(epoch)) }),
+        stop_before,
     };
     bench.lane(LaneCommand::Assign { positions: vec![position] });
-    bench.lane(LaneCommand::Credit { bytes: 1 << 20 });
+    bench.lane(LaneCommand::Credit { bytes: 1 << 20, batch_max: 1_000 });
 }
 
 #[test]
@@ -61,20 +62,33 @@ fn nothing_comes_without_credit() {
     let position = Position { partition: place(), offset: SourceOffset(0), last: None, stop_before: None };
     bench.lane(LaneCommand::Assign { positions: vec![position] });
     assert_eq!(bench.event_within(5_000), None);
-    bench.lane(LaneCommand::Credit { bytes: 1 });
+    bench.lane(LaneCommand::Credit { bytes: 1, batch_max: 1_000 });
     assert!(matches!(bench.lane_event(), LaneEvent::Fetched(_)));
 }
 
 #[test]
-fn reading_stops_before_the_end_it_was_given() {
+fn reading_stops_before_the_record_it_was_given() {
     let mut bench = Bench::new();
     bench.source_records(&["a", "b", "c"]);
     open(&mut bench);
-    assign(&mut bench, 0, None, Some(2));
+    let epoch = bench.source.partition_view(&TopicPartition::new("t", 0)).unwrap().leader_epoch;
+    assign(&mut bench, 0, None, Some(OffsetAndEpoch { offset: SourceOffset(2), epoch: Some(epoch) }));
     let LaneEvent::Fetched(batch) = bench.lane_event() else { panic!() };
     assert_eq!((batch.first, batch.next, batch.records), (SourceOffset(0), SourceOffset(2), 2));
-    assert_eq!(bench.lane_event(), LaneEvent::Caught(place(), SourceOffset(2)));
+    let expected = SourceStop::AtRefused { offset: SourceOffset(2) };
+    assert_eq!(bench.lane_event(), LaneEvent::Stopped(place(), expected));
     assert_eq!(bench.event_within(5_000), None);
+}
+
+#[test]
+fn another_record_in_that_place_does_not_stop_reading() {
+    let mut bench = Bench::new();
+    bench.source_records(&["a", "b", "c"]);
+    open(&mut bench);
+    let before = OffsetAndEpoch { offset: SourceOffset(2), epoch: Some(LeaderEpoch(-7)) };
+    assign(&mut bench, 0, None, Some(before));
+    let LaneEvent::Fetched(batch) = bench.lane_event() else { panic!() };
+    assert_eq!((batch.first, batch.next, batch.records), (SourceOffset(0), SourceOffset(3), 3));
 }
 
 #[test]
@@ -87,7 +101,7 @@ fn a_rewind_drops_what_was_read_and_all_credit() {
     let position = Position { partition: place(), offset: SourceOffset(1), last: None, stop_before: None };
     bench.lane(LaneCommand::Rewind { positions: vec![position] });
     assert_eq!(bench.event_within(2_000), None, "there is no credit");
-    bench.lane(LaneCommand::Credit { bytes: 1 << 20 });
+    bench.lane(LaneCommand::Credit { bytes: 1 << 20, batch_max: 1_000 });
     let LaneEvent::Fetched(batch) = bench.lane_event() else { panic!() };
     assert_eq!(batch.first, SourceOffset(1));
 }

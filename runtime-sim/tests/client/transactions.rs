@@ -23,7 +23,7 @@ fn lane_with(bench: &mut Bench, values: &[&str]) -> Vec<Batch> {
     let partition = SourcePartition::new("t", 0);
     let position = Position { partition, offset: SourceOffset(0), last: None, stop_before: None };
     bench.lane(LaneCommand::Assign { positions: vec![position] });
-    bench.lane(LaneCommand::Credit { bytes: 1 << 20 });
+    bench.lane(LaneCommand::Credit { bytes: 1 << 20, batch_max: 1_000 });
     let (mut batches, mut records) = (Vec::new(), 0);
     while records < values.len() as u64 {
         if let LaneEvent::Fetched(batch) = bench.lane_event() {
@@ -189,12 +189,25 @@ fn a_record_that_goes_alone_and_is_too_large_is_named() {
     let mut bench = Bench::new();
     bench.create_topic(Side::Target, "small", &[("max.message.bytes", "200")]);
     let large = "x".repeat(300);
+    let batches = lane_with(&mut bench, &[&large]);
+    let small = TargetPartition::new("small", 0);
+    bench.lane(LaneCommand::Produce { batch: batches[0].id, target: small, alone: true });
+    let LaneEvent::Acked(_, Err(refused)) = bench.lane_event() else { panic!() };
+    assert!(matches!(refused.refusal, Refusal::TooLarge(_)));
+    assert_eq!(refused.record.map(|record| record.offset), Some(SourceOffset(0)));
+}
+
+#[test]
+fn of_several_that_go_alone_together_none_is_named() {
+    let mut bench = Bench::new();
+    bench.create_topic(Side::Target, "small", &[("max.message.bytes", "200")]);
+    let large = "x".repeat(300);
     let batches = lane_with(&mut bench, &["a", &large, "c"]);
     let small = TargetPartition::new("small", 0);
     bench.lane(LaneCommand::Produce { batch: batches[0].id, target: small, alone: true });
     let LaneEvent::Acked(_, Err(refused)) = bench.lane_event() else { panic!() };
     assert!(matches!(refused.refusal, Refusal::TooLarge(_)));
-    assert_eq!(refused.record, Some(SourceOffset(1)));
+    assert_eq!(refused.record, None);
 }
 
 #[test]

@@ -7,11 +7,12 @@
 use super::alignment::{Expected, align};
 use super::history::{Recorded, Side};
 use super::ledger::{Entry, LedgerRecord, decode};
-use super::log::{Fate, Log};
+use super::log::{Fate, Lineage, Log};
+use super::progress::Standing;
 use super::settlement::Copy;
 use super::shadow::Shadow;
 use super::{FlowNames, Invariant, Oracle, Violation};
-use kafka_model::{Cluster, Millis};
+use kafka_model::{Cluster, Millis, Offset};
 use kafka_types::{Partition, SourcePartition, TopicId, TopicName};
 use std::collections::BTreeMap;
 
@@ -27,14 +28,15 @@ impl Oracle {
             }
             let place = SourcePartition { topic: self.flow.source_topic(topic), partition: *partition };
             let entry = entries.get(&place).filter(|entry| entry.target_id == *id);
-            broken.extend(check(&self.source, now, &place, log, entry));
+            broken.extend(check(&self.source, &self.standing, now, &place, log, entry));
         }
         for place in entries.keys() {
             let copied = logs.keys().any(|(topic, _, partition)| {
                 self.flow.source_topic(topic) == place.topic && *partition == place.partition
             });
             if !copied {
-                broken.extend(check(&self.source, now, place, &Log::default(), entries.get(place)));
+                let empty = Log::default();
+                broken.extend(check(&self.source, &self.standing, now, place, &empty, entries.get(place)));
             }
         }
         broken.sort_by_key(|violation| violation.invariant);
@@ -79,6 +81,7 @@ fn visible(log: &Log) -> Vec<Copy> {
 
 fn check(
     source: &Shadow,
+    standing: &Standing,
     now: Millis,
     place: &SourcePartition,
     log: &Log,
@@ -98,13 +101,19 @@ fn check(
     let copies: Vec<Copy> = copies.into_iter().filter(|copy| entry.target_start <= copy.offset).collect();
     let empty = Log::default();
     let source_log = source.log(entry.source_id, place.partition).unwrap_or(&empty);
+    // An unclean election can undo what was committed when it was copied, so each stretch is held against the log as it
+    // stood then, if the whole fits no state of it.
+    let as_it_stood = standing.partitions.get(place).map(|progress| progress.stretches.as_slice());
+    let whole = (0..=source_log.lineage()).rev().map(|lineage| vec![(entry.start, entry.next, lineage)]);
     let mut judged = None;
-    for lineage in (0..=source_log.lineage()).rev() {
+    for stretches in whole.chain(as_it_stood.map(<[_]>::to_vec)) {
+        let committed =
+            |(from, to, lineage): (Offset, Offset, Lineage)| source_log.committed(lineage, from, to);
         let expected = Expected {
             partition: place,
             topic_id: entry.source_id,
             to: entry.next,
-            records: source_log.committed(lineage, entry.start, entry.next).records,
+            records: stretches.into_iter().flat_map(|stretch| committed(stretch).records).collect(),
         };
         let alignment = align(source, &expected, &copies, |offset| source_log.is_compacted_away(offset));
         if alignment.is_clean() {

@@ -66,7 +66,7 @@ pub fn advances(
             lineage: 0,
             first_open: None,
         };
-        lay_beside(source, &mut advance);
+        lay_beside(standing, source, &mut advance);
         advance
     };
     touched.into_iter().map(advance).collect()
@@ -74,10 +74,12 @@ pub fn advances(
 
 /// Finds the state of the source's log that the copies fit, the latest first. A mere position, past markers or what was
 /// aborted, fits many and speaks for no cut: so the earliest.
-fn lay_beside(source: &Shadow, advance: &mut Advance) {
+fn lay_beside(standing: &Standing, source: &Shadow, advance: &mut Advance) {
     let empty = Log::default();
     let log = source.log(advance.source_id, advance.partition.partition).unwrap_or(&empty);
-    let earliest: Lineage = advance.before.as_ref().map_or(0, |before| before.lineage);
+    let pinned = standing.pins.get(&(advance.source_id, advance.partition.partition)).copied();
+    let before = advance.before.as_ref().map(|before| before.lineage);
+    let earliest: Lineage = before.or(pinned).unwrap_or(0);
     let mut now = None;
     let mut lineages: Vec<Lineage> = (earliest..=log.lineage()).rev().collect();
     if advance.copies.is_empty() {

@@ -62,7 +62,7 @@ impl Oracle {
     /// Where the ledger says that copying begins in a partition of which nothing was copied yet.
     fn pinned_start(&self, place: &SourcePartition) -> Offset {
         let topic = self.standing.topics.get(&place.topic);
-        topic.and_then(|it| it.starts.get(place.partition.index())).copied().unwrap_or(0)
+        topic.and_then(|it| it.starts.get(place.partition.index())).map_or(0, |start| start.offset)
     }
 
     /// A partition that is not copied up to its end, or whose copies readers of the target do not see.

@@ -22,8 +22,13 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct TopicRecord {
     pub source_id: TopicId,
-    pub starts: Vec<Offset>,
+    pub starts: Vec<Start>,
     pub target: Option<TargetPin>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Start {
+    pub offset: Offset,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -43,6 +43,14 @@ pub struct Cut {
     readable_below: Offset,
 }
 
+impl Cut {
+    /// Whether records below `offset` went, or lost the marker that had decided about them: whatever ends their
+    /// producer's next transaction decides about them anew.
+    pub fn changes_below(&self, offset: Offset) -> bool {
+        self.at < offset || self.reopened.range(..offset).next().is_some()
+    }
+}
+
 /// All that a partition of one topic id ever held.
 #[derive(Clone, Debug, Default)]
 pub struct Log {

@@ -223,6 +223,7 @@ impl Oracle {
                     if is_flow_start {
                         self.standing.first_topics.insert(topic.clone(), record.clone());
                     }
+                    self.standing.pin(record, &self.source);
                     self.standing.topics.insert(topic.clone(), record.clone());
                 }
                 Ok(LedgerRecord::FlowStart | LedgerRecord::Entry(..)) | Err(_) => {}

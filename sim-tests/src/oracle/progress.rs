@@ -2,10 +2,11 @@
 
 use super::alignment::Alignment;
 use super::ledger::{Entry, Halt, TopicRecord};
-use super::log::Lineage;
+use super::log::{Lineage, Log};
 use super::settlement::{Copy, Writer};
+use super::shadow::Shadow;
 use kafka_model::{Millis, Offset};
-use kafka_types::{SourcePartition, TopicId, TopicName};
+use kafka_types::{Partition, SourcePartition, TopicId, TopicName};
 use std::collections::BTreeMap;
 
 /// Where a source partition stands.
@@ -16,6 +17,8 @@ pub struct Progress {
     pub target_id: TopicId,
     /// Each position with the end of the mirror's records on the target then, where it is known.
     pub reached: Vec<(Offset, Offset)>,
+    /// What was copied from where to where, and in which state of the source's log it stood.
+    pub stretches: Vec<(Offset, Offset, Lineage)>,
     pub lane: i32,
     pub start: Offset,
     pub next: Offset,
@@ -63,22 +66,37 @@ pub struct Standing {
     pub partitions: BTreeMap<SourcePartition, Progress>,
     pub owners: BTreeMap<i32, Owner>,
     pub topics: BTreeMap<TopicName, TopicRecord>,
+    /// In which state a source log was when the flow's start in it was pinned.
+    pub pins: BTreeMap<(TopicId, Partition), Lineage>,
     /// Those that existed when the flow first started, with where it did.
     pub first_topics: BTreeMap<TopicName, TopicRecord>,
 }
 
 impl Standing {
+    pub fn pin(&mut self, record: &TopicRecord, source: &Shadow) {
+        let partitions = u32::try_from(record.starts.len()).unwrap_or(0);
+        for partition in Partition::all(partitions) {
+            let lineage = source.log(record.source_id, partition).map_or(0, Log::lineage);
+            self.pins.entry((record.source_id, partition)).or_insert(lineage);
+        }
+    }
+
     pub fn take_in(&mut self, advance: &Advance) {
         let Some(entry) = &advance.entry else { return };
         let before = self.partitions.remove(&advance.partition);
         let was_halted = before.as_ref().is_some_and(|before| before.was_halted) || entry.halted.is_some();
-        let mut reached = before.map(|before| before.reached).unwrap_or_default();
+        let (mut reached, mut stretches) =
+            before.map(|before| (before.reached, before.stretches)).unwrap_or_default();
+        if advance.from < advance.to {
+            stretches.push((advance.from, advance.to, advance.lineage));
+        }
         reached.extend(entry.target_end.map(|end| (entry.next, end)));
         let progress = Progress {
             source_id: entry.source_id,
             target_topic: entry.target_topic.clone(),
             target_id: entry.target_id,
             reached,
+            stretches,
             lane: advance.lane.unwrap_or(-1),
             start: entry.start,
             next: entry.next,

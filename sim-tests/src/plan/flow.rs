@@ -41,7 +41,8 @@ impl FlowPlan {
             target_prefix: if random.chance(0.3) { "copy.".to_owned() } else { String::new() },
             commit_interval_ms: random.log_uniform(50.0, 2_000.0) as u64,
             refresh_ms: random.log_uniform(1_000.0, 15_000.0) as u64,
-            transaction_records_max: random.log_uniform(5.0, 100_000.0) as u64,
+            // Not so few that a commit every second or two never catches up.
+            transaction_records_max: random.log_uniform(40.0, 100_000.0) as u64,
             intake_bytes_max: random.log_uniform(64_000.0, 16_000_000.0) as u64,
             batch_records_max: random.log_uniform(1.0, 1_000.0) as u32,
             fetch_records_max: random.log_uniform(1.0, 1_000.0) as u32,

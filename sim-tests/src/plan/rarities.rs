@@ -36,7 +36,7 @@ pub fn draw(
         }
     }
     // One record a request and each long under way would make transactions of minutes.
-    if random.chance(0.3) && 50 <= flow.batch_records_max {
+    if random.chance(0.3) && 50 <= flow.batch_records_max.min(flow.fetch_records_max) {
         rare.target_replication_ms = Some(random.log_uniform(50.0, 1_000.0) as i64);
     }
     if random.chance(0.3) {

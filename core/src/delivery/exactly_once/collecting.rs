@@ -1,6 +1,6 @@
 //! Records come from the source and go out to the target within one transaction.
 
-use super::{Arrival, Lane, Share, Stage, Transaction};
+use super::{Arrival, Careful, Lane, Poison, Share, Stage, Transaction};
 use crate::batch::{Acknowledged, Batch, BatchId};
 use crate::command::LaneCommand;
 use crate::event::{Refused, SourceStop, Step};
@@ -8,7 +8,10 @@ use crate::failure::{Failure, Refusal, Trouble};
 use crate::fault::{Faults, Mutant};
 use crate::ledger::{Halt, HaltReason};
 use crate::mirror::{Context, Knowledge};
-use kafka_types::{SourceOffset, SourcePartition, TargetPartition};
+use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TargetPartition};
+
+/// Into how many parts a refused batch is cut. Each refusal costs a retake of the lane, each part a request.
+const PARTS: u64 = 8;
 
 impl Arrival {
     pub(super) fn partition(&self) -> &SourcePartition {
@@ -18,9 +21,9 @@ impl Arrival {
         }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn weight(&self) -> u64 {
         match self {
-            Arrival::Batch(batch) => batch.bytes,
+            Arrival::Batch(batch) => batch.weight(),
             Arrival::Caught(..) | Arrival::Stopped(..) => 0,
         }
     }
@@ -30,7 +33,7 @@ impl Lane {
     pub(super) fn fetched(&mut self, ctx: &mut Context<'_, impl Faults>, batch: Batch) {
         let Some(Share::Reading { next }) = self.shares.get_mut(&batch.partition) else {
             // It crossed an `Unassign`, with which the World has dropped the batch.
-            return self.intake.discarded(batch.bytes);
+            return self.intake.discarded(batch.weight());
         };
         if batch.first < *next || batch.next <= batch.first {
             let text = format!("records of {} came out of order: {batch:?} at {next}", batch.partition);
@@ -42,7 +45,7 @@ impl Lane {
             return self.halt(ctx, &batch.partition, HaltReason::Gap, Some(from), detail);
         }
         *next = batch.next;
-        self.intake.fetched(batch.bytes);
+        self.intake.fetched(batch.weight());
         self.backlog.push_back(Arrival::Batch(batch));
     }
 
@@ -71,7 +74,7 @@ impl Lane {
     pub(super) fn pump(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge) {
         while self.stage == Stage::Mirroring(Transaction::Collecting)
             && (self.leaving.is_none() || ctx.plants(Mutant::ProducesWhatIsGivenUp))
-            && !self.run.is_full(&self.size)
+            && !self.run.is_full(&self.pace)
         {
             match self.backlog.pop_front() {
                 None => break,
@@ -93,8 +96,16 @@ impl Lane {
         if self.leaving.is_none()
             && let Some(bytes) = self.intake.grant()
         {
-            ctx.out.lane(self.id, self.attempt, LaneCommand::Credit { bytes });
+            let batch_max = self.batch_max();
+            ctx.out.lane(self.id, self.attempt, LaneCommand::Credit { bytes, batch_max });
         }
+    }
+
+    /// A batch is settled whole or not at all, so it must be no larger than what the target takes in the time that
+    /// there is; and no larger than what goes together while a refused record is searched for.
+    fn batch_max(&self) -> u64 {
+        let together = self.careful.values().map(|careful| careful.together).min();
+        self.pace.records_max().min(together.unwrap_or(u64::MAX))
     }
 
     pub(super) fn acked(
@@ -105,7 +116,7 @@ impl Lane {
     ) {
         match outcome {
             Ok(acknowledged) => match self.run.acknowledge(id, acknowledged) {
-                Ok(batch) => self.intake.released(batch.bytes),
+                Ok(batch) => self.intake.released(batch.weight()),
                 Err(_) => self.abort(ctx, &format!("batch {id} was not acknowledged whole")),
             },
             Err(Refused { refusal, record }) if !ctx.plants(Mutant::RefusalsAreNotCounted) => {
@@ -127,9 +138,12 @@ impl Lane {
             let text = format!("records of {} from below {stands}: {batch:?}", batch.partition);
             return self.failed(ctx, Step::Produce, Failure::Unknown(text));
         }
-        let alone = self.careful.get(&batch.partition).is_some_and(|end| batch.first < *end);
+        let alone = self.careful.get(&batch.partition).is_some_and(|careful| batch.first < careful.until);
         let command = LaneCommand::Produce { batch: batch.id, target, alone };
         self.run.add(ctx.now.instant, batch);
+        if alone {
+            self.run.count_alone();
+        }
         ctx.out.lane(self.id, self.attempt, command);
     }
 
@@ -152,14 +166,22 @@ impl Lane {
         if self.ledger.entries.get(partition).is_some_and(|entry| entry.halted.is_some()) {
             self.halts.entry(partition.clone()).or_insert(None);
         }
-        let poison = self.poison.get(partition).cloned();
-        if let Some(Halt { reason, offset: Some(offset), detail, .. }) = poison
-            && offset <= position
-        {
-            if let Some(after) = self.skips_to(ctx, partition, offset) {
-                self.poison.remove(partition);
-                return self.read_on(ctx, know, partition, after);
-            }
+    }
+
+    /// What comes next is the record that the target has refused.
+    pub(super) fn at_refused(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        know: &mut Knowledge,
+        partition: &SourcePartition,
+        offset: SourceOffset,
+    ) {
+        self.reach(ctx, know, partition, offset);
+        if let Some(after) = self.skips_to(ctx, partition, offset) {
+            self.poison.remove(partition);
+            return self.read_on(ctx, know, partition, after);
+        }
+        if let Some(Poison { halt: Halt { reason, detail, .. }, .. }) = self.poison.get(partition).cloned() {
             self.halt(ctx, partition, reason, Some(offset), detail);
         }
     }
@@ -171,7 +193,7 @@ impl Lane {
         partition: &SourcePartition,
         offset: SourceOffset,
     ) -> Option<SourceOffset> {
-        let batch_end = || self.careful.get(partition).copied().unwrap_or(offset.next());
+        let batch_end = || self.careful.get(partition).map_or(offset.next(), |careful| careful.until);
         let record = ctx.plants(Mutant::SkipsOversizedRecords).then(|| offset.next());
         record.or_else(|| ctx.plants(Mutant::SkipsOversizedBatches).then(batch_end))
     }
@@ -182,7 +204,7 @@ impl Lane {
         ctx: &mut Context<'_, impl Faults>,
         id: BatchId,
         refusal: Refusal,
-        record: Option<SourceOffset>,
+        record: Option<OffsetAndEpoch>,
     ) {
         let Some(batch) = self.run.unacknowledged(id).cloned() else {
             return self.abort(ctx, "a batch was refused that is not part of the run");
@@ -200,23 +222,25 @@ impl Lane {
             }
         };
         match record {
-            // A refusal speaks of the whole batch: send its records one by one (H11).
             None => {
                 if ctx.plants(Mutant::SkipsOversizedBatches) {
+                    let record = OffsetAndEpoch { offset: batch.first, epoch: None };
                     let halt =
                         Halt { reason, offset: Some(batch.first), detail: text.clone(), at: ctx.now.wall };
-                    self.poison.insert(batch.partition.clone(), halt);
+                    self.poison.insert(batch.partition.clone(), Poison { record, halt });
                 }
                 // What was read beyond it is likely to be as large, and each refusal costs a retake.
                 let read = match self.shares.get(&batch.partition) {
                     Some(Share::Reading { next }) => batch.next.max(*next),
                     Some(Share::Waiting | Share::Preparing | Share::Halted(_)) | None => batch.next,
                 };
-                self.careful.insert(batch.partition, read);
+                let together = (batch.records / PARTS).max(1);
+                self.careful.insert(batch.partition, Careful { until: read, together });
             }
-            Some(offset) => {
-                let halt = Halt { reason, offset: Some(offset), detail: text.clone(), at: ctx.now.wall };
-                self.poison.insert(batch.partition, halt);
+            Some(record) => {
+                let offset = Some(record.offset);
+                let halt = Halt { reason, offset, detail: text.clone(), at: ctx.now.wall };
+                self.poison.insert(batch.partition, Poison { record, halt });
             }
         }
         self.abort(ctx, &text);

@@ -2,7 +2,7 @@
 
 use super::{Lane, Retry, Share, Stage, Transaction, Verdict};
 use crate::backoff::SOON;
-use crate::command::{Beginning, LaneCommand, Position, PrepareFrom};
+use crate::command::{LaneCommand, Position, PrepareFrom};
 use crate::event::{SourceStop, TargetState};
 use crate::failure::{Failure, Side, Trouble};
 use crate::fault::{Faults, Mutant};
@@ -10,7 +10,7 @@ use crate::identity::Identity;
 use crate::lane::lane_of;
 use crate::ledger::{Entry, Halt, HaltReason, LastRecord};
 use crate::mirror::{Context, Knowledge};
-use kafka_types::{SourceOffset, SourcePartition, TargetPartition, TopicId, TopicName};
+use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TargetPartition, TopicId, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a waiting partition may be copied.
@@ -177,7 +177,7 @@ impl Lane {
         // What halted it before may be over: the ledger says so once the partition is seen to move.
         self.halts.remove(partition);
         self.shares.insert(partition.clone(), Share::Reading { next: base.next });
-        let stop_before = self.poison.get(partition).and_then(|halt| halt.offset);
+        let stop_before = self.poison.get(partition).map(|poison| poison.record);
         let is_unchecked =
             ctx.plants(Mutant::PositionsWithoutEpoch) || ctx.plants(Mutant::TruncationIsIgnored);
         let last = beginning(base).filter(|_| !is_unchecked);
@@ -240,6 +240,7 @@ impl Lane {
                 let verdict = verdict.filter(|it| !ignores(ctx, it));
                 self.stopped.insert(partition.clone(), verdict);
             }
+            SourceStop::AtRefused { offset } => self.at_refused(ctx, know, partition, *offset),
             SourceStop::Unsendable { .. } | SourceStop::Unreadable { .. } | SourceStop::NotAuthorized => {
                 if let Some(verdict) = verdict_on(partition, stop) {
                     self.halt_for(ctx, partition, verdict);
@@ -412,10 +413,11 @@ fn ignores(ctx: &Context<'_, impl Faults>, verdict: &Verdict) -> bool {
 }
 
 /// Where reading a partition must begin for a divergence below its position to show.
-fn beginning(base: &Entry) -> Option<Beginning> {
-    let of_last = |last: LastRecord| Beginning { offset: last.next, epoch: Some(last.epoch) };
-    let of_start = (base.start < base.next).then_some(Beginning { offset: base.start, epoch: None });
-    base.last.map(of_last).or(of_start)
+fn beginning(base: &Entry) -> Option<OffsetAndEpoch> {
+    let of_last = |last: LastRecord| OffsetAndEpoch { offset: last.next, epoch: Some(last.epoch) };
+    let of_start = (base.start < base.next).then_some(OffsetAndEpoch { offset: base.start, epoch: None });
+    // Below the very first offset there is nothing to be cut away.
+    base.last.filter(|last| SourceOffset::ZERO < last.next).map(of_last).or(of_start)
 }
 
 /// What a source that gives no more means for the partition. Absent where only reading on can tell.
@@ -433,7 +435,7 @@ fn verdict_on(partition: &SourcePartition, stop: SourceStop) -> Option<Verdict> 
         SourceStop::OutOfRange { .. } => return None,
         SourceStop::Truncated { position, diverges_at } => {
             let place = diverges_at.map_or(String::new(), |offset| format!(" from offset {offset} on"));
-            let detail = format!("the source log was cut back below the position{place}");
+            let detail = format!("the source log was cut back, and differs from what was read{place}");
             (HaltReason::Truncated, Some(position), detail)
         }
         SourceStop::Unsendable { offset, why } => (HaltReason::Unsendable, Some(offset), why),
@@ -442,7 +444,7 @@ fn verdict_on(partition: &SourcePartition, stop: SourceStop) -> Option<Verdict> 
             let detail = format!("the source cluster refuses Read on Topic {}", partition.topic);
             (HaltReason::NotAuthorized, None, detail)
         }
-        SourceStop::Gone => return None,
+        SourceStop::AtRefused { .. } | SourceStop::Gone => return None,
     };
     Some(Verdict { reason, offset, detail })
 }
@@ -465,6 +467,7 @@ impl Lane {
         if let Some(Share::Reading { .. }) = self.shares.get(partition) {
             self.unassign(ctx, partition);
         }
+        self.careful.remove(partition);
         self.halts.insert(partition.clone(), Some(halt.clone()));
         self.shares.insert(partition.clone(), Share::Halted(halt));
     }
@@ -484,7 +487,7 @@ impl Lane {
         backlog.retain(|arrival| {
             let stays = arrival.partition() != partition;
             if !stays {
-                intake.released(arrival.bytes());
+                intake.released(arrival.weight());
             }
             stays
         });

@@ -17,6 +17,7 @@
 
 mod collecting;
 mod joining;
+mod pace;
 mod recovering;
 mod releasing;
 mod run;
@@ -34,11 +35,11 @@ use crate::ledger::{Halt, HaltReason, LaneLedger, Record};
 use crate::mirror::{Context, Knowledge};
 use crate::source::Intake;
 use crate::time::Instant;
-use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TopicName};
-use run::{Run, RunSize};
+use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TopicName};
+use pace::{Course, Pace};
+use run::Run;
 use share::Share;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 /// Failures without a settle between them after which an owner leaves the lane to others (S6). With pauses
 /// that double from a tenth of a second to five, about a minute.
@@ -71,16 +72,16 @@ pub struct Lane {
     /// be read anew.
     stopped: BTreeMap<SourcePartition, Option<Verdict>>,
     run: Run,
-    size: RunSize,
-    /// How large the run was whose producer was last fenced, or timed out.
-    outgrown: Option<RunSize>,
+    pace: Pace,
+    /// What the run had come to whose producer was last fenced, or timed out.
+    outlasted: Option<Course>,
     backlog: VecDeque<Arrival>,
     intake: Intake,
-    /// Partitions in which a batch was refused: records below these offsets go one by one (H11).
-    careful: BTreeMap<SourcePartition, SourceOffset>,
+    /// Partitions in which a batch was refused (H11).
+    careful: BTreeMap<SourcePartition, Careful>,
     /// Records that were refused alone: their partitions are read up to them, then halt. Kept until the lane is given
     /// up: each refusal has the lane taken anew, so two that were forgotten with it would take turns for ever.
-    poison: BTreeMap<SourcePartition, Halt>,
+    poison: BTreeMap<SourcePartition, Poison>,
     /// Halts that the ledger does not show yet; absent ones for partitions that it still shows as halted.
     halts: BTreeMap<SourcePartition, Option<Halt>>,
     /// Lane 0: topic records that the ledger does not hold yet.
@@ -148,6 +149,23 @@ struct Verdict {
     detail: String,
 }
 
+/// A refusal speaks of a whole request, so the one record that is to blame is searched for: each time in batches of an
+/// eighth, which go alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Careful {
+    /// Where the search ends.
+    until: SourceOffset,
+    /// Records that go together, one or more.
+    together: u64,
+}
+
+/// A record that the target has refused although it was sent alone, and what its partition halts with before it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Poison {
+    record: OffsetAndEpoch,
+    halt: Halt,
+}
+
 /// Counts for whoever watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settled {
@@ -174,8 +192,8 @@ impl Lane {
             suspects: BTreeMap::new(),
             stopped: BTreeMap::new(),
             run: Run::default(),
-            size: RunSize::of(&ctx.flow.limits),
-            outgrown: None,
+            pace: Pace::new(&ctx.flow.limits, ctx.flow.commit_interval),
+            outlasted: None,
             backlog: VecDeque::new(),
             intake: Intake::new(0),
             careful: BTreeMap::new(),
@@ -244,11 +262,11 @@ impl Lane {
     }
 
     /// When something becomes due, past deadlines included.
-    pub fn deadlines(&self, commit_interval: Duration) -> impl Iterator<Item = Instant> {
+    pub fn deadlines(&self) -> impl Iterator<Item = Instant> {
         let stage = match &self.stage {
             Stage::Replaying { deadline, .. } => Some(*deadline),
             Stage::Pausing { until, .. } => Some(*until),
-            Stage::Mirroring(Transaction::Collecting) => self.run.cut_at(commit_interval),
+            Stage::Mirroring(Transaction::Collecting) => self.run.cut_at(self.pace.interval_max()),
             Stage::Mirroring(
                 Transaction::Flushing { .. } | Transaction::Proving { .. } | Transaction::Settling { .. },
             )

@@ -42,7 +42,10 @@ impl Lane {
                     self.backoff.count();
                     self.abort(ctx, &text);
                 }
-                Step::Produce | Step::Settle => self.pause(ctx, Retry::Open),
+                Step::Produce | Step::Settle => {
+                    self.slow_down(ctx);
+                    self.pause(ctx, Retry::Open);
+                }
             },
         }
     }
@@ -103,12 +106,19 @@ impl Lane {
         self.stage = Stage::Pausing { until, then };
     }
 
+    /// The run is given up, perhaps because it was too large.
+    pub fn slow_down(&mut self, ctx: &Context<'_, impl Faults>) {
+        if !self.run.is_empty() && !ctx.plants(Mutant::KeepsItsSize) {
+            self.pace.failed(&self.run.course(ctx.now.instant));
+        }
+    }
+
     /// Fenced and timed out look the same; the lane's last claim tells (H9).
     pub(super) fn read_claims(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.notes.clear();
         self.attempt = self.attempt.next();
         if !self.run.is_empty() {
-            self.outgrown = Some(self.run.size());
+            self.outlasted = Some(self.run.course(ctx.now.instant));
         }
         self.drop_run(ctx);
         self.stage = Stage::ReadingClaims;
@@ -133,8 +143,8 @@ impl Lane {
             }
             Some(_) | None => {
                 tracing::warn!(lane = %self.id, "the transaction timed out; shorter ones from now on");
-                if let Some(run) = self.outgrown.take().filter(|_| !ctx.plants(Mutant::KeepsItsSize)) {
-                    self.size.halve(&run);
+                if let Some(run) = self.outlasted.take().filter(|_| !ctx.plants(Mutant::KeepsItsSize)) {
+                    self.pace.outlasted(&run);
                 }
                 self.pause(ctx, Retry::Open);
             }

@@ -18,6 +18,27 @@ impl Lane {
         self.leaving = Some(before.min(deadline));
     }
 
+    /// Nothing more is settled: aborts what is open, so that readers of the target need not wait for its time-out.
+    /// A commit that is under way cannot be called back.
+    pub fn drop_open(&mut self, ctx: &mut Context<'_, impl Faults>, deadline: Instant) {
+        let is_open = !self.run.is_empty();
+        match self.stage {
+            Stage::Mirroring(
+                Transaction::Collecting | Transaction::Flushing { .. } | Transaction::Proving { .. },
+            ) if is_open => self.abort(ctx, "stopped at once"),
+            Stage::Mirroring(Transaction::Settling { .. }) | Stage::Aborting | Stage::Closing => {}
+            Stage::Mirroring(_)
+            | Stage::Opening
+            | Stage::Claiming
+            | Stage::Replaying { .. }
+            | Stage::Inspecting
+            | Stage::ReadingClaims
+            | Stage::Pausing { .. }
+            | Stage::Closed => return self.lose(ctx),
+        }
+        self.leaving = Some(deadline);
+    }
+
     /// The lane is somebody else's already: nothing of ours may be committed any more.
     pub fn lose(&mut self, ctx: &mut Context<'_, impl Faults>) {
         if !self.is_closed() {
@@ -34,8 +55,9 @@ impl Lane {
             Stage::Mirroring(
                 Transaction::Flushing { .. } | Transaction::Proving { .. } | Transaction::Settling { .. },
             ) => true,
-            // Its outcome decides nothing that the next owner does not decide anew.
-            Stage::Aborting => false,
+            // Its outcome decides nothing that the next owner does not decide anew, but until it is known readers of
+            // the target wait.
+            Stage::Aborting => true,
             Stage::Closing | Stage::Closed => return,
             Stage::Opening
             | Stage::Claiming

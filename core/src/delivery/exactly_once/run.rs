@@ -1,5 +1,5 @@
+use super::pace::{Course, Pace};
 use crate::batch::{Acknowledged, Batch, BatchId, TargetRun};
-use crate::config::Limits;
 use crate::digest::Digest;
 use crate::ledger::{LastRecord, RunOffsets};
 use crate::time::{Instant, Timestamp};
@@ -18,6 +18,8 @@ pub struct Run {
     bytes: u64,
     parts: BTreeMap<SourcePartition, RunPart>,
     unacknowledged: BTreeMap<BatchId, Batch>,
+    /// Batches that go alone.
+    alone: u64,
 }
 
 /// A run's records of one partition.
@@ -41,25 +43,8 @@ enum Span {
     Unknown,
 }
 
-/// How much a run may take in: halved whenever a transaction proved too long (H9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RunSize {
-    records_max: u64,
-    bytes_max: u64,
-}
-
-impl RunSize {
-    pub fn of(limits: &Limits) -> RunSize {
-        RunSize { records_max: limits.transaction_records_max, bytes_max: limits.transaction_bytes_max }
-    }
-
-    /// Half of the run that took too long, or of what was allowed if that is less.
-    pub fn halve(&mut self, run: &RunSize) {
-        let halved = |max: u64, run: u64| (max.min(run.max(1)) / 2).max(1);
-        self.records_max = halved(self.records_max, run.records_max);
-        self.bytes_max = halved(self.bytes_max, run.bytes_max);
-    }
-}
+/// Each batch that goes alone takes a request's time, and nothing goes beside it.
+const ALONE_MAX: u64 = 8;
 
 /// The acknowledgement does not cover the batch: accepted, acknowledged and held records differ (H10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +55,8 @@ impl Run {
         self.parts.is_empty()
     }
 
-    pub fn is_full(&self, size: &RunSize) -> bool {
-        size.records_max <= self.records || size.bytes_max <= self.bytes
+    pub fn is_full(&self, pace: &Pace) -> bool {
+        pace.records_max() <= self.records || pace.bytes_max() <= self.bytes || ALONE_MAX <= self.alone
     }
 
     pub fn is_acknowledged(&self) -> bool {
@@ -97,6 +82,11 @@ impl Run {
         part.timestamp = Some(batch.timestamp);
         part.source_first.get_or_insert(batch.first);
         self.unacknowledged.insert(batch.id, batch);
+    }
+
+    /// A batch was added that goes alone.
+    pub fn count_alone(&mut self) {
+        self.alone += 1;
     }
 
     /// A position that was reached without records.
@@ -126,8 +116,17 @@ impl Run {
         &self.parts
     }
 
-    pub fn size(&self) -> RunSize {
-        RunSize { records_max: self.records, bytes_max: self.bytes }
+    /// What has become of it by now.
+    pub fn course(&self, now: Instant) -> Course {
+        let waiting = self.unacknowledged.values();
+        let (records, bytes) = waiting.fold((0, 0), |sum, it| (sum.0 + it.records, sum.1 + it.bytes));
+        Course {
+            records: self.records,
+            bytes: self.bytes,
+            acknowledged_records: self.records - records,
+            acknowledged_bytes: self.bytes - bytes,
+            age: self.since.map_or(Duration::ZERO, |since| now.since(since)),
+        }
     }
 
     pub fn records(&self) -> u64 {

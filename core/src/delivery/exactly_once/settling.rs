@@ -33,10 +33,10 @@ impl Lane {
             return;
         }
         let now = ctx.now.instant;
-        let due = self.run.cut_at(ctx.flow.commit_interval).is_some_and(|at| at <= now);
+        let due = self.run.cut_at(self.pace.interval_max()).is_some_and(|at| at <= now);
         let leaving = self.leaving.is_some() && !self.run.is_empty();
         let waiting = !self.halts.is_empty() || !self.notes.is_empty();
-        if due || leaving || waiting || self.run.is_full(&self.size) {
+        if due || leaving || waiting || self.run.is_full(&self.pace) {
             self.cut(ctx, know);
         }
     }
@@ -105,9 +105,13 @@ impl Lane {
         let Stage::Mirroring(Transaction::Settling { records }) = &mut self.stage else { return };
         for record in std::mem::take(records) {
             if let Record::Entry(partition, entry) = &record {
-                let passed = self.careful.get(partition).is_some_and(|end| *end <= entry.next);
+                let passed = self.careful.get(partition).is_some_and(|it| it.until <= entry.next);
                 if passed {
                     self.careful.remove(partition);
+                }
+                // Another record stands where the refused one was.
+                if self.poison.get(partition).is_some_and(|poison| poison.record.offset < entry.next) {
+                    self.poison.remove(partition);
                 }
                 if entry.halted.is_some() && matches!(self.shares.get(partition), Some(Share::Reading { .. }))
                 {
@@ -117,6 +121,9 @@ impl Lane {
             self.ledger.apply(record);
         }
         let run = std::mem::take(&mut self.run);
+        if !run.is_empty() && !ctx.plants(Mutant::KeepsItsSize) {
+            self.pace.settled(&run.course(ctx.now.instant));
+        }
         self.settled.records += run.records();
         self.settled.bytes += run.bytes();
         self.settled.transactions += 1;
@@ -131,7 +138,7 @@ impl Lane {
         self.stopped.clear();
         self.intake.reset();
         if ctx.plants(Mutant::BuffersOutliveTheirAttempt) {
-            return self.backlog.iter().for_each(|arrival| self.intake.fetched(arrival.bytes()));
+            return self.backlog.iter().for_each(|arrival| self.intake.fetched(arrival.weight()));
         }
         self.backlog.clear();
     }

@@ -1,5 +1,6 @@
 //! Taking a lane: fence, claim, replay, inspect.
 
+use super::pace::Pace;
 use super::{Lane, Retry, Stage, Transaction};
 use crate::command::LaneCommand;
 use crate::event::LedgerRecord;
@@ -24,6 +25,10 @@ impl Lane {
     /// Step 1: initialising the transactional id fences former owners and ends their transactions.
     pub(super) fn open(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.attempt = self.attempt.next();
+        self.pace.restart();
+        if ctx.plants(Mutant::KeepsItsSize) {
+            self.pace = Pace::reckless(&ctx.flow.limits, ctx.flow.commit_interval);
+        }
         self.taken_after = ctx.out.asked();
         let memory = std::mem::take(&mut self.ledger);
         self.forget_progress(ctx);

@@ -91,7 +91,7 @@ impl<'a> Judge<'a> {
         let records = self.clusters.ledger.values().flatten();
         let of = |record| match decode(record).expect("a sound ledger") {
             LedgerKind::Topic(name, record) if name.as_str() == topic && record.target.is_none() => {
-                Some(record.starts.iter().map(|start| start.0).collect())
+                Some(record.starts.iter().map(|start| start.offset.0).collect())
             }
             _ => None,
         };

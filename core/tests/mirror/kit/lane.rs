@@ -1,5 +1,7 @@
 use super::clusters::{Clusters, Record, Slot, State};
-use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition};
+use kafka_types::{
+    LeaderEpoch, OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition,
+};
 use std::collections::{BTreeMap, VecDeque};
 use verbatim_core::batch::{Acknowledged, Batch, BatchId, TargetRun};
 use verbatim_core::command::{LaneCommand, Position, PrepareFrom};
@@ -20,6 +22,7 @@ pub struct LaneSim {
     pub events: [VecDeque<(Attempt, LaneEvent)>; 2],
     attempt: Attempt,
     pub credit: i64,
+    batch_max: usize,
     reading: BTreeMap<SourcePartition, Reading>,
     batches: BTreeMap<BatchId, Held>,
     pub positions: Vec<Position>,
@@ -57,6 +60,7 @@ impl LaneSim {
             events: [VecDeque::new(), VecDeque::new()],
             attempt: Attempt::default(),
             credit: 0,
+            batch_max: usize::MAX,
             reading: BTreeMap::new(),
             batches: BTreeMap::new(),
             positions: Vec::new(),
@@ -162,7 +166,13 @@ impl LaneSim {
         let count = records.len() as u64;
         for (offset, record) in records {
             if limit < record.bytes {
-                return Err(Refused { refusal: refusal(), record: Some(SourceOffset(offset)) });
+                return Err(Refused {
+                    refusal: refusal(),
+                    record: Some(OffsetAndEpoch {
+                        offset: SourceOffset(offset),
+                        epoch: Some(LeaderEpoch(3)),
+                    }),
+                });
             }
             log.push(Slot { record: Some(record), lane: Some(lane), state: State::Pending });
         }
@@ -174,7 +184,10 @@ impl LaneSim {
     pub fn obey(&mut self, attempt: Attempt, command: LaneCommand) {
         self.attempt = attempt;
         match command {
-            LaneCommand::Credit { bytes } => self.credit += bytes as i64,
+            LaneCommand::Credit { bytes, batch_max } => {
+                self.credit += bytes as i64;
+                self.batch_max = batch_max as usize;
+            }
             LaneCommand::Assign { positions } => self.assign(positions),
             LaneCommand::Rewind { positions } => {
                 self.reading.clear();
@@ -195,7 +208,7 @@ impl LaneSim {
             let reading = Reading {
                 next: position.offset.0,
                 caught: position.offset.0,
-                stop_before: position.stop_before.map(|offset| offset.0),
+                stop_before: position.stop_before.map(|record| record.offset.0),
                 stopped: false,
             };
             self.reading.insert(position.partition.clone(), reading);
@@ -234,7 +247,7 @@ impl LaneSim {
             }
             let end = reading.stop_before.map_or(log.stable(), |stop| stop.min(log.stable()));
             let mut records = Vec::new();
-            while reading.next < end && records.len() < records_max {
+            while reading.next < end && records.len() < records_max.min(self.batch_max) {
                 let offset = reading.next;
                 reading.next += 1;
                 records.extend(log.slots[offset as usize].map(|record| (offset, record)));
@@ -244,7 +257,7 @@ impl LaneSim {
                 let batch = ticket(BatchId(*ids), partition, &records, clusters);
                 reading.next = batch.next.0;
                 reading.caught = batch.next.0;
-                self.credit -= batch.bytes as i64;
+                self.credit -= batch.weight() as i64;
                 self.batches.insert(batch.id, (partition.clone(), self.attempt, records));
                 return Some((self.attempt, LaneEvent::Fetched(batch)));
             }
@@ -252,10 +265,10 @@ impl LaneSim {
             if reading.caught < reading.next || ordered {
                 reading.caught = reading.next;
                 reading.stopped = ordered;
-                return Some((
-                    self.attempt,
-                    LaneEvent::Caught(partition.clone(), SourceOffset(reading.next)),
-                ));
+                let offset = SourceOffset(reading.next);
+                let caught = || LaneEvent::Caught(partition.clone(), offset);
+                let refused = || LaneEvent::Stopped(partition.clone(), SourceStop::AtRefused { offset });
+                return Some((self.attempt, if ordered { refused() } else { caught() }));
             }
         }
         None

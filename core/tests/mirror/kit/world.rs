@@ -1,6 +1,6 @@
 use super::clusters::{Clusters, State};
 use super::lane::{LaneSim, is_for_reader};
-use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
+use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use verbatim_core::command::{Command, Place, Topics};
@@ -352,7 +352,7 @@ impl ScriptedWorld {
                     found.map_or(log.stable(), |at| at as i64)
                 }
             };
-            Ok(SourceOffset(offset))
+            Ok(OffsetAndEpoch { offset: SourceOffset(offset), epoch: Some(self.clusters.epoch_at(place)) })
         };
         let answer = partitions.iter().map(|place| (place.clone(), offset(place))).collect();
         Event::SourceOffsets { ask, answer }

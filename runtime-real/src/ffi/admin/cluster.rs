@@ -1,6 +1,8 @@
-use super::{Answer, Options, ask, elements, error, milliseconds, text};
-use crate::trouble::ApiError;
-use rdkafka::bindings as rk;
+use super::{Answer, Options, ask, elements};
+use crate::ffi::codes;
+use crate::ffi::error::ClientError;
+use crate::ffi::text::{milliseconds, text_of, text_or_null};
+use rdkafka::bindings as rd;
 use rdkafka::client::NativeClient;
 use rdkafka::types::RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECLUSTER;
 use std::time::Duration;
@@ -16,11 +18,11 @@ pub(crate) struct ClusterDescription {
 pub(crate) fn describe_cluster(
     client: &NativeClient,
     timeout: Duration,
-) -> Result<ClusterDescription, ApiError> {
+) -> Result<ClusterDescription, ClientError> {
     let options = Options::new(client, RD_KAFKA_ADMIN_OP_DESCRIBECLUSTER, timeout);
     let answer = ask(client, "DescribeCluster", timeout, |queue| {
         // SAFETY: client, options and queue are alive; librdkafka copies the options.
-        unsafe { rk::rd_kafka_DescribeCluster(client.ptr(), options.ptr(), queue) }
+        unsafe { rd::rd_kafka_DescribeCluster(client.ptr(), options.ptr(), queue) }
     })?;
     Ok(description(&answer))
 }
@@ -28,11 +30,11 @@ pub(crate) fn describe_cluster(
 fn description(answer: &Answer) -> ClusterDescription {
     // SAFETY: the answer is alive and is one to DescribeCluster; what is read from it is copied.
     unsafe {
-        let result = rk::rd_kafka_event_DescribeCluster_result(answer.event());
+        let result = rd::rd_kafka_event_DescribeCluster_result(answer.event());
         let mut count = 0;
-        let nodes = rk::rd_kafka_DescribeCluster_result_nodes(result, &mut count);
+        let nodes = rd::rd_kafka_DescribeCluster_result_nodes(result, &mut count);
         ClusterDescription {
-            id: text(rk::rd_kafka_DescribeCluster_result_cluster_id(result)).unwrap_or_default(),
+            id: text_of(rd::rd_kafka_DescribeCluster_result_cluster_id(result)),
             brokers: u32::try_from(elements(nodes, count).len()).unwrap_or(u32::MAX),
         }
     }
@@ -44,28 +46,28 @@ fn description(answer: &Answer) -> ClusterDescription {
 /// connect to it over and over without a pause: every change of the broker's state makes the request ask
 /// for the connection again, and that ask sets the reconnection's backoff to nothing (2.12.1,
 /// rd_kafka_admin_common_get_controller and RD_KAFKA_OP_CONNECT).
-pub(crate) fn find_broker(client: &NativeClient, timeout: Duration) -> Result<(), ApiError> {
+pub(crate) fn find_broker(client: &NativeClient, timeout: Duration) -> Result<(), ClientError> {
     let mut metadata = std::ptr::null();
     // SAFETY: the client is alive, no topic is named, and what was given is destroyed.
     let code = unsafe {
         let none = std::ptr::null_mut();
-        let code = rk::rd_kafka_metadata(client.ptr(), 0, none, &mut metadata, milliseconds(timeout));
+        let code = codes::metadata(client.ptr(), none, &mut metadata, milliseconds(timeout));
         if !metadata.is_null() {
-            rk::rd_kafka_metadata_destroy(metadata);
+            rd::rd_kafka_metadata_destroy(metadata);
         }
         code
     };
-    error(code, "no broker answers".into()).map_or(Ok(()), Err)
+    ClientError::check_told(code, || "no broker answers".into())
 }
 
 /// The cluster id of the last metadata that the client received, without asking.
 pub(crate) fn cluster_id(client: &NativeClient) -> Option<String> {
     // SAFETY: the client is alive. The string is ours, is copied and then freed by its own allocator.
     unsafe {
-        let id = rk::rd_kafka_clusterid(client.ptr(), 0);
-        let copy = text(id);
+        let id = rd::rd_kafka_clusterid(client.ptr(), 0);
+        let copy = text_or_null(id);
         if !id.is_null() {
-            rk::rd_kafka_mem_free(client.ptr(), id.cast());
+            rd::rd_kafka_mem_free(client.ptr(), id.cast());
         }
         copy
     }

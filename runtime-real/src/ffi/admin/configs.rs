@@ -1,6 +1,8 @@
-use super::{Answer, ByTopic, Options, ask, c_string, elements, error, text};
-use crate::trouble::ApiError;
-use rdkafka::bindings as rk;
+use super::{Answer, ByTopic, Options, ask, elements};
+use crate::ffi::codes;
+use crate::ffi::error::ClientError;
+use crate::ffi::text::{c_string, text_of, text_or_null};
+use rdkafka::bindings as rd;
 use rdkafka::client::NativeClient;
 use rdkafka::types::RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
 use std::ffi::CString;
@@ -17,14 +19,14 @@ pub(crate) struct ConfigEntry {
 }
 
 /// A resource to describe, destroyed when dropped.
-struct Resource(NonNull<rk::rd_kafka_ConfigResource_t>);
+struct Resource(NonNull<rd::rd_kafka_ConfigResource_t>);
 
 impl Resource {
     fn topic(name: &CString) -> Resource {
         // SAFETY: the name is alive and is copied.
         let resource = unsafe {
-            rk::rd_kafka_ConfigResource_new(
-                rk::rd_kafka_ResourceType_t::RD_KAFKA_RESOURCE_TOPIC,
+            rd::rd_kafka_ConfigResource_new(
+                rd::rd_kafka_ResourceType_t::RD_KAFKA_RESOURCE_TOPIC,
                 name.as_ptr(),
             )
         };
@@ -35,7 +37,7 @@ impl Resource {
 impl Drop for Resource {
     fn drop(&mut self) {
         // SAFETY: made by rd_kafka_ConfigResource_new and destroyed only here.
-        unsafe { rk::rd_kafka_ConfigResource_destroy(self.0.as_ptr()) }
+        unsafe { rd::rd_kafka_ConfigResource_destroy(self.0.as_ptr()) }
     }
 }
 
@@ -44,7 +46,7 @@ pub(crate) fn describe_configs(
     client: &NativeClient,
     topics: &[&str],
     timeout: Duration,
-) -> Result<ByTopic<Vec<ConfigEntry>>, ApiError> {
+) -> Result<ByTopic<Vec<ConfigEntry>>, ClientError> {
     if topics.is_empty() {
         return Ok(Vec::new());
     }
@@ -57,7 +59,7 @@ pub(crate) fn describe_configs(
     let answer = ask(client, "DescribeConfigs", timeout, |queue| {
         // SAFETY: client, resources, options and queue are alive; librdkafka copies what it keeps.
         unsafe {
-            rk::rd_kafka_DescribeConfigs(
+            rd::rd_kafka_DescribeConfigs(
                 client.ptr(),
                 pointers.as_mut_ptr(),
                 pointers.len(),
@@ -72,9 +74,9 @@ pub(crate) fn describe_configs(
 fn entries(answer: &Answer) -> ByTopic<Vec<ConfigEntry>> {
     // SAFETY: the answer is alive and is one to DescribeConfigs; what is read from it is copied.
     unsafe {
-        let result = rk::rd_kafka_event_DescribeConfigs_result(answer.event());
+        let result = rd::rd_kafka_event_DescribeConfigs_result(answer.event());
         let mut count = 0;
-        let resources = rk::rd_kafka_DescribeConfigs_result_resources(result, &mut count);
+        let resources = rd::rd_kafka_DescribeConfigs_result_resources(result, &mut count);
         elements(resources, count).iter().map(|&resource| one(resource)).collect()
     }
 }
@@ -82,22 +84,22 @@ fn entries(answer: &Answer) -> ByTopic<Vec<ConfigEntry>> {
 /// # Safety
 /// `resource` belongs to a live answer.
 unsafe fn one(
-    resource: *const rk::rd_kafka_ConfigResource_t,
-) -> (String, Result<Vec<ConfigEntry>, ApiError>) {
+    resource: *const rd::rd_kafka_ConfigResource_t,
+) -> (String, Result<Vec<ConfigEntry>, ClientError>) {
     // SAFETY: as the caller promises.
     unsafe {
-        let name = text(rk::rd_kafka_ConfigResource_name(resource)).unwrap_or_default();
-        let message = text(rk::rd_kafka_ConfigResource_error_string(resource)).unwrap_or_default();
-        if let Some(error) = error(rk::rd_kafka_ConfigResource_error(resource), message) {
+        let name = text_of(rd::rd_kafka_ConfigResource_name(resource));
+        let text = || text_of(rd::rd_kafka_ConfigResource_error_string(resource));
+        if let Err(error) = ClientError::check_told(codes::config_resource_error(resource), text) {
             return (name, Err(error));
         }
         let mut count = 0;
-        let entries = rk::rd_kafka_ConfigResource_configs(resource, &mut count);
+        let entries = rd::rd_kafka_ConfigResource_configs(resource, &mut count);
         let entry = |&entry| ConfigEntry {
-            name: text(rk::rd_kafka_ConfigEntry_name(entry)).unwrap_or_default(),
-            value: text(rk::rd_kafka_ConfigEntry_value(entry)),
-            on_topic: rk::rd_kafka_ConfigEntry_source(entry)
-                == rk::rd_kafka_ConfigSource_t::RD_KAFKA_CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG,
+            name: text_of(rd::rd_kafka_ConfigEntry_name(entry)),
+            value: text_or_null(rd::rd_kafka_ConfigEntry_value(entry)),
+            on_topic: rd::rd_kafka_ConfigEntry_source(entry)
+                == rd::rd_kafka_ConfigSource_t::RD_KAFKA_CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG,
         };
         (name, Ok(elements(entries, count).iter().map(entry).collect()))
     }

@@ -1,9 +1,9 @@
-use super::{ByTopic, Options, ask, c_string, elements, error, outcomes, text};
-use crate::trouble::ApiError;
-use rdkafka::bindings as rk;
+use super::{ByTopic, Options, ask, elements, outcomes};
+use crate::ffi::error::ClientError;
+use crate::ffi::text::{c_string, text_of};
+use rdkafka::bindings as rd;
 use rdkafka::client::NativeClient;
 use rdkafka::types::RDKafkaAdminOp::{RD_KAFKA_ADMIN_OP_CREATEPARTITIONS, RD_KAFKA_ADMIN_OP_CREATETOPICS};
-use rdkafka::types::RDKafkaErrorCode;
 use std::ffi::{c_char, c_int};
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -16,27 +16,25 @@ pub(crate) struct TopicToCreate<'a> {
     pub config: Vec<(&'a str, &'a str)>,
 }
 
-struct NewTopic(NonNull<rk::rd_kafka_NewTopic_t>);
+struct NewTopic(NonNull<rd::rd_kafka_NewTopic_t>);
 
 impl NewTopic {
-    fn new(topic: &TopicToCreate<'_>) -> Result<NewTopic, ApiError> {
+    fn new(topic: &TopicToCreate<'_>) -> Result<NewTopic, ClientError> {
         let name = c_string(topic.name)?;
         let partitions = c_int::try_from(topic.partitions).unwrap_or(c_int::MAX);
         let replicas = topic.replication_factor.map_or(-1, c_int::from);
         let mut why: [c_char; 256] = [0; 256];
         // SAFETY: the name is alive and copied; the buffer is as long as said.
         let made = unsafe {
-            rk::rd_kafka_NewTopic_new(name.as_ptr(), partitions, replicas, why.as_mut_ptr(), why.len())
+            rd::rd_kafka_NewTopic_new(name.as_ptr(), partitions, replicas, why.as_mut_ptr(), why.len())
         };
         let made = NewTopic(NonNull::new(made).ok_or_else(|| invalid(&why))?);
         for (name, value) in &topic.config {
             let (name, value) = (c_string(name)?, c_string(value)?);
             // SAFETY: the topic is alive; both strings are copied.
             let code =
-                unsafe { rk::rd_kafka_NewTopic_set_config(made.0.as_ptr(), name.as_ptr(), value.as_ptr()) };
-            if let Some(error) = error(code, format!("{name:?}={value:?}")) {
-                return Err(error);
-            }
+                unsafe { rd::rd_kafka_NewTopic_set_config(made.0.as_ptr(), name.as_ptr(), value.as_ptr()) };
+            ClientError::check_told(code, || format!("{name:?}={value:?}"))?;
         }
         Ok(made)
     }
@@ -45,19 +43,19 @@ impl NewTopic {
 impl Drop for NewTopic {
     fn drop(&mut self) {
         // SAFETY: made by rd_kafka_NewTopic_new and destroyed only here.
-        unsafe { rk::rd_kafka_NewTopic_destroy(self.0.as_ptr()) }
+        unsafe { rd::rd_kafka_NewTopic_destroy(self.0.as_ptr()) }
     }
 }
 
-struct NewPartitions(NonNull<rk::rd_kafka_NewPartitions_t>);
+struct NewPartitions(NonNull<rd::rd_kafka_NewPartitions_t>);
 
 impl NewPartitions {
-    fn new(topic: &str, total: u32) -> Result<NewPartitions, ApiError> {
+    fn new(topic: &str, total: u32) -> Result<NewPartitions, ClientError> {
         let name = c_string(topic)?;
         let mut why: [c_char; 256] = [0; 256];
         // SAFETY: the name is alive and copied; the buffer is as long as said.
         let made = unsafe {
-            rk::rd_kafka_NewPartitions_new(name.as_ptr(), total as usize, why.as_mut_ptr(), why.len())
+            rd::rd_kafka_NewPartitions_new(name.as_ptr(), total as usize, why.as_mut_ptr(), why.len())
         };
         Ok(NewPartitions(NonNull::new(made).ok_or_else(|| invalid(&why))?))
     }
@@ -66,14 +64,13 @@ impl NewPartitions {
 impl Drop for NewPartitions {
     fn drop(&mut self) {
         // SAFETY: made by rd_kafka_NewPartitions_new and destroyed only here.
-        unsafe { rk::rd_kafka_NewPartitions_destroy(self.0.as_ptr()) }
+        unsafe { rd::rd_kafka_NewPartitions_destroy(self.0.as_ptr()) }
     }
 }
 
-fn invalid(why: &[c_char]) -> ApiError {
+fn invalid(why: &[c_char]) -> ClientError {
     // SAFETY: librdkafka ends what it writes into its error buffers with a zero byte, and they start zeroed.
-    let why = unsafe { text(why.as_ptr()) }.unwrap_or_default();
-    ApiError::new(RDKafkaErrorCode::InvalidArgument, why)
+    ClientError::invalid(unsafe { text_of(why.as_ptr()) })
 }
 
 /// CreateTopics. What librdkafka refuses before asking is refused for that topic alone.
@@ -81,7 +78,7 @@ pub(crate) fn create_topics(
     client: &NativeClient,
     topics: &[TopicToCreate<'_>],
     timeout: Duration,
-) -> Result<ByTopic<()>, ApiError> {
+) -> Result<ByTopic<()>, ClientError> {
     let (made, mut done) = split(topics.iter().map(|topic| (topic.name, NewTopic::new(topic))));
     if made.is_empty() {
         return Ok(done);
@@ -92,7 +89,7 @@ pub(crate) fn create_topics(
     let answer = ask(client, "CreateTopics", timeout, |queue| {
         // SAFETY: client, topics, options and queue are alive; librdkafka copies what it keeps.
         unsafe {
-            rk::rd_kafka_CreateTopics(
+            rd::rd_kafka_CreateTopics(
                 client.ptr(),
                 pointers.as_mut_ptr(),
                 pointers.len(),
@@ -103,9 +100,9 @@ pub(crate) fn create_topics(
     })?;
     // SAFETY: the answer is alive and is one to CreateTopics.
     unsafe {
-        let result = rk::rd_kafka_event_CreateTopics_result(answer.event());
+        let result = rd::rd_kafka_event_CreateTopics_result(answer.event());
         let mut count = 0;
-        let results = rk::rd_kafka_CreateTopics_result_topics(result, &mut count);
+        let results = rd::rd_kafka_CreateTopics_result_topics(result, &mut count);
         done.extend(outcomes(elements(results, count)));
     }
     Ok(done)
@@ -116,7 +113,7 @@ pub(crate) fn create_partitions(
     client: &NativeClient,
     topics: &[(&str, u32)],
     timeout: Duration,
-) -> Result<ByTopic<()>, ApiError> {
+) -> Result<ByTopic<()>, ClientError> {
     let (made, mut done) =
         split(topics.iter().map(|&(topic, total)| (topic, NewPartitions::new(topic, total))));
     if made.is_empty() {
@@ -128,7 +125,7 @@ pub(crate) fn create_partitions(
     let answer = ask(client, "CreatePartitions", timeout, |queue| {
         // SAFETY: client, topics, options and queue are alive; librdkafka copies what it keeps.
         unsafe {
-            rk::rd_kafka_CreatePartitions(
+            rd::rd_kafka_CreatePartitions(
                 client.ptr(),
                 pointers.as_mut_ptr(),
                 pointers.len(),
@@ -139,16 +136,16 @@ pub(crate) fn create_partitions(
     })?;
     // SAFETY: the answer is alive and is one to CreatePartitions.
     unsafe {
-        let result = rk::rd_kafka_event_CreatePartitions_result(answer.event());
+        let result = rd::rd_kafka_event_CreatePartitions_result(answer.event());
         let mut count = 0;
-        let results = rk::rd_kafka_CreatePartitions_result_topics(result, &mut count);
+        let results = rd::rd_kafka_CreatePartitions_result_topics(result, &mut count);
         done.extend(outcomes(elements(results, count)));
     }
     Ok(done)
 }
 
 /// What can be asked for, and the outcomes of what cannot.
-fn split<'a, T>(items: impl Iterator<Item = (&'a str, Result<T, ApiError>)>) -> (Vec<T>, ByTopic<()>) {
+fn split<'a, T>(items: impl Iterator<Item = (&'a str, Result<T, ClientError>)>) -> (Vec<T>, ByTopic<()>) {
     let (mut made, mut refused) = (Vec::new(), Vec::new());
     for (name, item) in items {
         match item {

@@ -13,15 +13,16 @@ mod topics;
 pub(crate) use cluster::{cluster_id, describe_cluster, find_broker};
 pub(crate) use configs::describe_configs;
 pub(crate) use create::{TopicToCreate, create_partitions, create_topics};
-pub(crate) use offsets::{Isolation, Spec, list_offsets};
+pub(crate) use offsets::{Isolation, Offsets, Place, Spec, ToldOffset, list_offsets};
 pub(crate) use topics::{describe_topics, writable_topics};
 
 use super::client::Client;
-use crate::trouble::ApiError;
-use rdkafka::bindings as rk;
+use super::codes;
+use super::error::ClientError;
+use super::text::{milliseconds, text_of};
+use rdkafka::bindings as rd;
 use rdkafka::client::NativeClient;
-use rdkafka::types::{RDKafkaAdminOp, RDKafkaErrorCode};
-use std::ffi::{CStr, CString, c_char, c_int};
+use rdkafka::types::RDKafkaAdminOp;
 use std::ptr::NonNull;
 use std::time::Duration;
 
@@ -30,26 +31,26 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// A client of rust-rdkafka's or of this module's own: any can ask.
 pub(crate) trait Handle {
-    fn handle(&self) -> *mut rk::rd_kafka_t;
+    fn handle(&self) -> *mut rd::rd_kafka_t;
 }
 
 impl Handle for NativeClient {
-    fn handle(&self) -> *mut rk::rd_kafka_t {
+    fn handle(&self) -> *mut rd::rd_kafka_t {
         self.ptr()
     }
 }
 
 impl Handle for Client {
-    fn handle(&self) -> *mut rk::rd_kafka_t {
+    fn handle(&self) -> *mut rd::rd_kafka_t {
         self.ptr()
     }
 }
 
 /// An answered request. Everything read from it borrows from it.
-struct Answer(NonNull<rk::rd_kafka_event_t>);
+struct Answer(NonNull<rd::rd_kafka_event_t>);
 
 impl Answer {
-    fn event(&self) -> *mut rk::rd_kafka_event_t {
+    fn event(&self) -> *mut rd::rd_kafka_event_t {
         self.0.as_ptr()
     }
 }
@@ -57,17 +58,17 @@ impl Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         // SAFETY: the event is ours since rd_kafka_queue_poll handed it out, and is destroyed only here.
-        unsafe { rk::rd_kafka_event_destroy(self.event()) }
+        unsafe { rd::rd_kafka_event_destroy(self.event()) }
     }
 }
 
 /// A queue for one answer. An answer that comes after the queue was dropped is destroyed by librdkafka.
-struct Queue(NonNull<rk::rd_kafka_queue_t>);
+struct Queue(NonNull<rd::rd_kafka_queue_t>);
 
 impl Queue {
     fn new(client: &impl Handle) -> Queue {
         // SAFETY: the client outlives this call; the queue holds its own reference on it.
-        let queue = unsafe { rk::rd_kafka_queue_new(client.handle()) };
+        let queue = unsafe { rd::rd_kafka_queue_new(client.handle()) };
         Queue(NonNull::new(queue).expect("rd_kafka_queue_new never fails"))
     }
 }
@@ -75,22 +76,22 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         // SAFETY: made by rd_kafka_queue_new and destroyed only here.
-        unsafe { rk::rd_kafka_queue_destroy(self.0.as_ptr()) }
+        unsafe { rd::rd_kafka_queue_destroy(self.0.as_ptr()) }
     }
 }
 
 /// The options of one request.
-struct Options(NonNull<rk::rd_kafka_AdminOptions_t>);
+struct Options(NonNull<rd::rd_kafka_AdminOptions_t>);
 
 impl Options {
     fn new(client: &impl Handle, op: RDKafkaAdminOp, timeout: Duration) -> Options {
         // SAFETY: the client is alive.
-        let options = unsafe { rk::rd_kafka_AdminOptions_new(client.handle(), op) };
+        let options = unsafe { rd::rd_kafka_AdminOptions_new(client.handle(), op) };
         let options = Options(NonNull::new(options).expect("every admin operation named here is known"));
         let mut text = [0; 256];
         // SAFETY: the options are alive, and the buffer is as long as said.
         unsafe {
-            rk::rd_kafka_AdminOptions_set_request_timeout(
+            rd::rd_kafka_AdminOptions_set_request_timeout(
                 options.ptr(),
                 milliseconds(timeout),
                 text.as_mut_ptr(),
@@ -105,7 +106,7 @@ impl Options {
         let mut text = [0; 256];
         // SAFETY: as in `new`.
         unsafe {
-            rk::rd_kafka_AdminOptions_set_operation_timeout(
+            rd::rd_kafka_AdminOptions_set_operation_timeout(
                 self.ptr(),
                 milliseconds(timeout),
                 text.as_mut_ptr(),
@@ -115,31 +116,24 @@ impl Options {
         self
     }
 
-    fn isolation(self, level: rk::rd_kafka_IsolationLevel_t) -> Options {
+    fn isolation(self, level: rd::rd_kafka_IsolationLevel_t) -> Options {
         // SAFETY: the options are alive and were made for ListOffsets, which takes an isolation level, so
         // no error object comes back; if one did, it is destroyed.
-        unsafe {
-            let error = rk::rd_kafka_AdminOptions_set_isolation_level(self.ptr(), level);
-            if !error.is_null() {
-                rk::rd_kafka_error_destroy(error);
-            }
-        }
+        let _ =
+            unsafe { ClientError::take(rd::rd_kafka_AdminOptions_set_isolation_level(self.ptr(), level)) };
         self
     }
 
     /// Asks too what the one who asks may do.
     fn authorized_operations(self) -> Options {
         // SAFETY: as in `isolation`, for a description of topics.
-        unsafe {
-            let error = rk::rd_kafka_AdminOptions_set_include_authorized_operations(self.ptr(), 1);
-            if !error.is_null() {
-                rk::rd_kafka_error_destroy(error);
-            }
-        }
+        let _ = unsafe {
+            ClientError::take(rd::rd_kafka_AdminOptions_set_include_authorized_operations(self.ptr(), 1))
+        };
         self
     }
 
-    fn ptr(&self) -> *mut rk::rd_kafka_AdminOptions_t {
+    fn ptr(&self) -> *mut rd::rd_kafka_AdminOptions_t {
         self.0.as_ptr()
     }
 }
@@ -147,7 +141,7 @@ impl Options {
 impl Drop for Options {
     fn drop(&mut self) {
         // SAFETY: made by rd_kafka_AdminOptions_new and destroyed only here.
-        unsafe { rk::rd_kafka_AdminOptions_destroy(self.ptr()) }
+        unsafe { rd::rd_kafka_AdminOptions_destroy(self.ptr()) }
     }
 }
 
@@ -156,35 +150,19 @@ fn ask(
     client: &impl Handle,
     what: &str,
     timeout: Duration,
-    launch: impl FnOnce(*mut rk::rd_kafka_queue_t),
-) -> Result<Answer, ApiError> {
+    launch: impl FnOnce(*mut rd::rd_kafka_queue_t),
+) -> Result<Answer, ClientError> {
     let queue = Queue::new(client);
     launch(queue.0.as_ptr());
     // SAFETY: the queue is alive; the event, if any, becomes ours.
-    let event = unsafe { rk::rd_kafka_queue_poll(queue.0.as_ptr(), milliseconds(timeout + GRACE)) };
-    let answer = Answer(NonNull::new(event).ok_or_else(|| ApiError::timed_out(what))?);
+    let event = unsafe { rd::rd_kafka_queue_poll(queue.0.as_ptr(), milliseconds(timeout + GRACE)) };
+    let answer = Answer(NonNull::new(event).ok_or_else(|| ClientError::timed_out(what))?);
     // SAFETY: the event is alive; the text belongs to it and is copied.
-    let (code, message) = unsafe {
-        (rk::rd_kafka_event_error(answer.event()), text(rk::rd_kafka_event_error_string(answer.event())))
-    };
-    match error(code, message.unwrap_or_default()) {
-        None => Ok(answer),
-        Some(error) => Err(error),
+    unsafe {
+        let text = || text_of(rd::rd_kafka_event_error_string(answer.event()));
+        ClientError::check_told(codes::event_error(answer.event()), text)?;
     }
-}
-
-fn error(code: rk::rd_kafka_resp_err_t, text: String) -> Option<ApiError> {
-    let code = RDKafkaErrorCode::from(code);
-    (code != RDKafkaErrorCode::NoError).then_some(ApiError { code, text })
-}
-
-/// Copies a C string; `None` where librdkafka gave none.
-///
-/// # Safety
-/// `text` is null or points to a string that ends with a zero byte.
-pub(super) unsafe fn text(text: *const c_char) -> Option<String> {
-    // SAFETY: as the caller promises.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    Ok(answer)
 }
 
 /// The elements of an array that a getter of librdkafka's returned together with its length.
@@ -199,29 +177,18 @@ unsafe fn elements<'a, T>(array: *mut *const T, count: usize) -> &'a [*const T] 
     unsafe { std::slice::from_raw_parts(array, count) }
 }
 
-fn c_string(text: &str) -> Result<CString, ApiError> {
-    CString::new(text).map_err(|_| {
-        ApiError::new(RDKafkaErrorCode::InvalidArgument, format!("{text:?} contains a zero byte"))
-    })
-}
-
-fn milliseconds(duration: Duration) -> c_int {
-    c_int::try_from(duration.as_millis()).unwrap_or(c_int::MAX)
-}
-
 /// For each topic by name, what was asked for or why not.
-pub(crate) type ByTopic<T> = Vec<(String, Result<T, ApiError>)>;
+pub(crate) type ByTopic<T> = Vec<(String, Result<T, ClientError>)>;
 
 /// # Safety
 /// `results` are live topic results of one answer.
-unsafe fn outcomes(results: &[*const rk::rd_kafka_topic_result_t]) -> ByTopic<()> {
+unsafe fn outcomes(results: &[*const rd::rd_kafka_topic_result_t]) -> ByTopic<()> {
     let one = |&result| {
         // SAFETY: as the caller promises; the strings are copied.
         unsafe {
-            let name = text(rk::rd_kafka_topic_result_name(result)).unwrap_or_default();
-            let code = rk::rd_kafka_topic_result_error(result);
-            let message = text(rk::rd_kafka_topic_result_error_string(result)).unwrap_or_default();
-            (name, error(code, message).map_or(Ok(()), Err))
+            let text = || text_of(rd::rd_kafka_topic_result_error_string(result));
+            let outcome = ClientError::check_told(codes::topic_result_error(result), text);
+            (text_of(rd::rd_kafka_topic_result_name(result)), outcome)
         }
     };
     results.iter().map(one).collect()

@@ -1,7 +1,7 @@
 //! Questions as requests, and responses as answers. Pure.
 
 use super::Question;
-use crate::client::offsets::{Found, NoOffset};
+use crate::client::offsets::{Found, NoOffset, ToldOffset};
 use crate::client::trouble::{trouble, unreachable};
 use crate::client::wire::Answer;
 use kafka_model::api::configs::DescribeConfigsRequest;
@@ -10,7 +10,8 @@ use kafka_model::api::create_topics::{CreateTopicsRequest, NewTopic};
 use kafka_model::api::metadata::{MetadataRequest, MetadataResponse, MetadataTopics};
 use kafka_model::{Request, Response};
 use kafka_types::{
-    ErrorCode, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName, TopicPartition,
+    ErrorCode, OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName,
+    TopicPartition,
 };
 use std::collections::BTreeMap;
 use verbatim_core::command::Topics;
@@ -178,9 +179,12 @@ pub(super) fn grown(
     Event::TopicsGrown { ask, answer: wanted.keys().map(|name| (name.clone(), outcome(name))).collect() }
 }
 
-fn known(found: Option<&Result<i64, NoOffset>>, place: &TopicPartition) -> Result<i64, Trouble> {
+fn known(
+    found: Option<&Result<ToldOffset, NoOffset>>,
+    place: &TopicPartition,
+) -> Result<ToldOffset, Trouble> {
     match found {
-        Some(Ok(offset)) if 0 <= *offset => Ok(*offset),
+        Some(Ok(told)) if 0 <= told.offset => Ok(*told),
         Some(Ok(_)) => Err(Trouble::Passing("the broker named no offset".into())),
         Some(Err(NoOffset::Error(error))) => Err(trouble(*error, "Describe", place.topic.as_str())),
         Some(Err(NoOffset::Unanswered)) | None => Err(unreachable()),
@@ -190,7 +194,8 @@ fn known(found: Option<&Result<i64, NoOffset>>, place: &TopicPartition) -> Resul
 pub(super) fn source_offsets(ask: Ask, found: Found) -> Event {
     let answer = found.iter().map(|(place, offset)| {
         let source = SourcePartition { topic: place.topic.clone(), partition: place.partition };
-        (source, known(Some(offset), place).map(SourceOffset))
+        let at = |told: ToldOffset| OffsetAndEpoch { offset: SourceOffset(told.offset), epoch: told.epoch };
+        (source, known(Some(offset), place).map(at))
     });
     Event::SourceOffsets { ask, answer: answer.collect() }
 }
@@ -198,8 +203,8 @@ pub(super) fn source_offsets(ask: Ask, found: Found) -> Event {
 pub(super) fn target_ends(ask: Ask, stable: Found, high: &Found) -> Event {
     let answer = stable.iter().map(|(place, stable)| {
         let end = known(Some(stable), place).and_then(|stable| {
-            let high_watermark = TargetOffset(known(high.get(place), place)?);
-            Ok(TargetEnd { high_watermark, last_stable: TargetOffset(stable) })
+            let high_watermark = TargetOffset(known(high.get(place), place)?.offset);
+            Ok(TargetEnd { high_watermark, last_stable: TargetOffset(stable.offset) })
         });
         (TargetPartition { topic: place.topic.clone(), partition: place.partition }, end)
     });

@@ -6,7 +6,7 @@ mod open_transactions;
 
 use super::io::Io;
 use super::library::{Library, Place};
-use super::offsets::{Found, Offsets};
+use super::offsets::{Found, Offsets, ToldOffset};
 use super::trouble::unreachable;
 use super::wire::Pending;
 use kafka_model::api::fetch::IsolationLevel;
@@ -176,7 +176,8 @@ fn go_on(io: &mut Io, library: &mut Library, side: Side, ask: Ask, work: Work) -
             let mut all = first.unwrap_or_default();
             all.extend(found);
             // Where no record is young enough, the last stable offset.
-            let none = |it: &(&TopicPartition, &Result<i64, _>)| matches!(it.1, Ok(offset) if *offset < 0);
+            let none =
+                |it: &(&TopicPartition, &Result<ToldOffset, _>)| matches!(it.1, Ok(told) if told.offset < 0);
             let late: Vec<TopicPartition> = all.iter().filter(none).map(|it| it.0.clone()).collect();
             if late.is_empty() || !is_first {
                 return Ok(answers::source_offsets(ask, all));

@@ -63,8 +63,8 @@ impl FindingOpen {
             for (place, stable) in stable {
                 let (Ok(stable), Some(Ok(high))) = (stable, high.get(place)) else { continue };
                 self.found.insert(source(place), Vec::new());
-                if stable < high {
-                    self.held.insert(place.clone(), SourceOffset(*stable));
+                if stable.offset < high.offset {
+                    self.held.insert(place.clone(), SourceOffset(stable.offset));
                 }
             }
             self.stage = Stage::Producers(ask_leaders(io, library, self.held.keys()));

@@ -1,7 +1,7 @@
 //! What a reader of committed records may see of a fetched partition.
 
 use kafka_model::api::fetch::{AbortedRange, FetchPartitionResponse};
-use kafka_types::{LeaderEpoch, ProducerId, Record, TransactionResult};
+use kafka_types::{LeaderEpoch, OffsetAndEpoch, ProducerId, Record, SourceOffset, TransactionResult};
 use std::collections::BTreeSet;
 
 /// A record as a consumer hands it on.
@@ -11,6 +11,12 @@ pub(in crate::client) struct ReadRecord {
     pub(in crate::client) epoch: Option<LeaderEpoch>,
     pub(in crate::client) timestamp: i64,
     pub(in crate::client) record: Record,
+}
+
+impl ReadRecord {
+    pub(in crate::client) fn place(&self) -> OffsetAndEpoch {
+        OffsetAndEpoch { offset: SourceOffset(self.offset), epoch: self.epoch }
+    }
 }
 
 /// The records of `response` from `from` on that belong to no aborted transaction, and the position after all

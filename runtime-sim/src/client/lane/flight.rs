@@ -1,7 +1,7 @@
 //! Batches between `Produce` and `Acked`: which delivery reports are in, and what they add up to.
 
 use super::failure::worse;
-use kafka_types::{SourceOffset, TargetOffset, TopicName};
+use kafka_types::{OffsetAndEpoch, TargetOffset, TopicName};
 use verbatim_core::Attempt;
 use verbatim_core::batch::{Acknowledged, TargetRun};
 use verbatim_core::event::Refused;
@@ -19,7 +19,7 @@ pub(super) struct Flight {
     is_offset_unknown: bool,
     refusal: Option<Refusal>,
     /// The record that was refused, where it went alone.
-    record: Option<SourceOffset>,
+    record: Option<OffsetAndEpoch>,
 }
 
 impl Flight {
@@ -73,7 +73,7 @@ impl Flight {
         self.records -= 1;
     }
 
-    pub(super) fn name_record(&mut self, record: SourceOffset) {
+    pub(super) fn name_record(&mut self, record: OffsetAndEpoch) {
         self.record = Some(record);
     }
 

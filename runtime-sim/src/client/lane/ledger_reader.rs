@@ -79,8 +79,8 @@ impl LedgerReader {
                     return Some(Err(Failure::Retry(format!("no offsets of {}", self.place))));
                 }
             };
-            self.log_start = Some(TargetOffset(start));
-            self.fetcher.assign([Start { partition: self.place.clone(), offset: start, epoch: None }]);
+            self.log_start = Some(TargetOffset(start.offset));
+            self.fetcher.assign([Start { partition: self.place.clone(), offset: start.offset, epoch: None }]);
             self.fetcher.advance(io);
         }
         while let Some(read) = self.fetcher.poll(usize::MAX) {

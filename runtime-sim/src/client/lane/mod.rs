@@ -257,7 +257,7 @@ impl Taking {
             LaneCommand::Assign { positions } => SourceCommand::Assign(positions),
             LaneCommand::Rewind { positions } => SourceCommand::Rewind(positions),
             LaneCommand::Unassign { partitions } => SourceCommand::Unassign(partitions),
-            LaneCommand::Credit { bytes } => SourceCommand::Credit(bytes),
+            LaneCommand::Credit { bytes, batch_max } => SourceCommand::Credit { bytes, batch_max },
         };
         self.source.get_or_insert_with(|| Source::start(io, place, attempt)).submit(attempt, to_source);
     }

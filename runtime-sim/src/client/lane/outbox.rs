@@ -15,7 +15,7 @@ use crate::client::producer::{Delivery, Producer, Tag};
 use crate::random::Rate;
 use bytes::Bytes;
 use kafka_model::{CoordinatorKind, Millis};
-use kafka_types::{Record, SourceOffset, TargetPartition, TopicName, TopicPartition};
+use kafka_types::{OffsetAndEpoch, Record, TargetPartition, TopicName, TopicPartition};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use verbatim_core::Attempt;
@@ -54,12 +54,13 @@ pub(super) enum Work {
         until: Millis,
     },
     Idle,
-    /// Records one by one, each when the one before has landed.
+    /// A batch that goes when all before it has landed, and is awaited.
     Alone {
         batch: BatchId,
         target: TopicPartition,
-        left: VecDeque<ReadRecord>,
-        last: SourceOffset,
+        records: Vec<ReadRecord>,
+        /// Its only record.
+        single: Option<OffsetAndEpoch>,
     },
     Knowing {
         attempt: Attempt,
@@ -151,7 +152,9 @@ impl Outbox {
                 }
             },
             Work::Opening { attempt, until } => (None, self.opening(io, out, attempt, until)),
-            Work::Alone { batch, target, left, last } => (None, self.alone(io, batch, target, left, last)),
+            Work::Alone { batch, target, records, single } => {
+                (None, self.alone(io, batch, target, records, single))
+            }
             Work::Knowing { attempt, targets, seen, until } => {
                 let known = self.knowing(io, attempt, targets, seen, until);
                 let goes_on = known.is_some();
@@ -245,8 +248,11 @@ impl Outbox {
         }
         let place = TopicPartition { topic: target.topic.clone(), partition: target.partition };
         if alone {
-            let last = SourceOffset(held.records.first().map_or(0, |record| record.offset));
-            self.work = Work::Alone { batch, target: place, left: held.records.into(), last };
+            let single = match held.records.as_slice() {
+                [record] => Some(record.place()),
+                _ => None,
+            };
+            self.work = Work::Alone { batch, target: place, records: held.records, single };
             return;
         }
         for record in held.records {
@@ -301,22 +307,33 @@ impl Outbox {
         io: &mut Io,
         batch: BatchId,
         target: TopicPartition,
-        mut left: VecDeque<ReadRecord>,
-        last: SourceOffset,
+        records: Vec<ReadRecord>,
+        single: Option<OffsetAndEpoch>,
     ) -> bool {
-        let Some(flight) = self.flights.get_mut(&batch) else { return true };
-        if !flight.has_landed() {
-            self.work = Work::Alone { batch, target, left, last };
-            return false;
-        }
-        if flight.is_refused() {
-            flight.name_record(last);
+        let refused = self.flights.get_mut(&batch).filter(|flight| flight.is_refused());
+        if let Some(flight) = refused {
+            single.into_iter().for_each(|record| flight.name_record(record));
             return true;
         }
-        let Some(next) = left.pop_front() else { return true };
-        let last = SourceOffset(next.offset);
-        self.queue(io, batch, &target, next);
-        self.work = Work::Alone { batch, target, left, last };
+        if let Some(cause) = self.doomed() {
+            // Nothing more is sent in this transaction, so nothing more is heard of it.
+            self.not_queued(batch, Refusal::Collateral(cause));
+            return true;
+        }
+        let waits = self.flights.values().any(|flight| !flight.has_landed());
+        if waits {
+            self.work = Work::Alone { batch, target, records, single };
+            return false;
+        }
+        if !records.is_empty() {
+            for record in records {
+                if !self.queue(io, batch, &target, record) {
+                    break;
+                }
+            }
+            self.work = Work::Alone { batch, target, records: Vec::new(), single };
+            return true;
+        }
         true
     }
 

@@ -139,7 +139,7 @@ impl Preparing {
 
 fn found(found: &Found, place: &TopicPartition) -> Result<TargetOffset, Failure> {
     match found.get(place) {
-        Some(Ok(offset)) => Ok(TargetOffset(*offset)),
+        Some(Ok(told)) => Ok(TargetOffset(told.offset)),
         Some(Err(NoOffset::Error(ErrorCode::TopicAuthorizationFailed))) => {
             Err(Failure::Fatal(Trouble::NotAuthorized {
                 resource: format!("Topic {}", place.topic),

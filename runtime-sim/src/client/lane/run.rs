@@ -53,8 +53,8 @@ impl Run {
         self.digest = self.digest.push(facts.hash);
     }
 
-    pub(super) fn has_room_for(&self, bytes: u64) -> bool {
-        self.records.len() < RECORDS_MAX && self.bytes + bytes <= BYTES_MAX
+    pub(super) fn has_room_for(&self, bytes: u64, records_max: usize) -> bool {
+        self.records.len() < RECORDS_MAX.min(records_max) && self.bytes + bytes <= BYTES_MAX
     }
 
     pub(super) fn ticket(&self, id: BatchId, partition: SourcePartition) -> Batch {

@@ -10,18 +10,18 @@ use crate::client::offsets::Offsets;
 use kafka_model::Millis;
 use kafka_model::api::fetch::IsolationLevel;
 use kafka_model::api::list_offsets::OffsetSpec;
-use kafka_types::{SourceOffset, SourcePartition, TopicPartition};
+use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TopicPartition};
 use std::collections::{BTreeMap, VecDeque};
 use verbatim_core::Attempt;
-use verbatim_core::batch::BatchId;
-use verbatim_core::command::{Beginning, Position};
+use verbatim_core::batch::{BatchId, RECORD_OVERHEAD};
+use verbatim_core::command::Position;
 use verbatim_core::event::{LaneEvent, SourceStop};
 
 pub(super) enum SourceCommand {
     Assign(Vec<Position>),
     Rewind(Vec<Position>),
     Unassign(Vec<SourcePartition>),
-    Credit(u64),
+    Credit { bytes: u64, batch_max: u64 },
 }
 
 /// Records that one partition's queue holds before fetching stops.
@@ -33,8 +33,8 @@ const ENDS_MAX_MS: Millis = 3_000;
 struct Reading {
     /// The next offset to hand out.
     next: SourceOffset,
-    last: Option<Beginning>,
-    stop_before: Option<SourceOffset>,
+    last: Option<OffsetAndEpoch>,
+    stop_before: Option<OffsetAndEpoch>,
     run: Option<Run>,
 }
 
@@ -53,6 +53,8 @@ pub(super) struct Source {
     attempt: Attempt,
     partitions: BTreeMap<SourcePartition, Reading>,
     credit: i64,
+    /// Most records of one batch.
+    batch_max: usize,
     out_of_range: Option<Box<OutOfRange>>,
     may_read_at: Millis,
 }
@@ -66,6 +68,7 @@ impl Source {
             attempt,
             partitions: BTreeMap::new(),
             credit: 0,
+            batch_max: usize::MAX,
             out_of_range: None,
             may_read_at: 0,
         }
@@ -87,7 +90,7 @@ impl Source {
                     return;
                 }
             } else if let Some((attempt, command)) = self.commands.pop_front() {
-                self.obey(io, store, out, attempt, command);
+                self.obey(io, store, attempt, command);
                 self.fetcher.advance(io);
             } else if self.credit <= 0
                 || self.partitions.is_empty()
@@ -107,22 +110,18 @@ impl Source {
         }
     }
 
-    fn obey(
-        &mut self,
-        io: &mut Io,
-        store: &mut BatchStore,
-        out: &mut LaneOut,
-        attempt: Attempt,
-        command: SourceCommand,
-    ) {
+    fn obey(&mut self, io: &mut Io, store: &mut BatchStore, attempt: Attempt, command: SourceCommand) {
         self.attempt = attempt;
         match command {
-            SourceCommand::Credit(bytes) => self.credit = self.credit.saturating_add_unsigned(bytes),
+            SourceCommand::Credit { bytes, batch_max } => {
+                self.credit = self.credit.saturating_add_unsigned(bytes);
+                self.batch_max = usize::try_from(batch_max).unwrap_or(usize::MAX);
+            }
             SourceCommand::Unassign(partitions) => {
                 self.unassign(&partitions);
                 store.drop_partitions(&partitions);
             }
-            SourceCommand::Assign(positions) => self.assign(io, out, positions),
+            SourceCommand::Assign(positions) => self.assign(io, positions),
             SourceCommand::Rewind(positions) => {
                 self.partitions.clear();
                 self.fetcher.unassign_all();
@@ -130,18 +129,14 @@ impl Source {
                     store.drop_older_than(attempt);
                 }
                 self.credit = 0;
-                self.assign(io, out, positions);
+                self.assign(io, positions);
             }
         }
     }
 
-    fn assign(&mut self, io: &mut Io, out: &mut LaneOut, positions: Vec<Position>) {
+    fn assign(&mut self, io: &mut Io, positions: Vec<Position>) {
         for Position { partition, offset, last, stop_before } in positions {
             self.unassign(std::slice::from_ref(&partition));
-            if stop_before.is_some_and(|stop| stop <= offset) {
-                out.emit(self.attempt, LaneEvent::Caught(partition, offset));
-                continue;
-            }
             // From the last record on, whose epoch is known, over whatever markers lie between it and the position.
             let checked = last.filter(|_| !io.mutants.start_without_epoch);
             let from = checked.map_or(offset, |last| last.offset.min(offset));
@@ -227,8 +222,8 @@ impl Source {
         if offset < reading.next {
             return 0;
         }
-        if let Some(stop) = reading.stop_before.filter(|stop| *stop <= offset) {
-            self.end_at(out, store, place, stop);
+        if reading.stop_before.is_some_and(|stop| stop.is_of(record.place())) {
+            self.stop(out, store, place, SourceStop::AtRefused { offset });
             return 0;
         }
         let facts = match facts_of(&record) {
@@ -239,10 +234,10 @@ impl Source {
             }
         };
         reading.next = offset.next();
-        let last = record.epoch.map(|epoch| Beginning { offset: offset.next(), epoch: Some(epoch) });
+        let last = record.epoch.map(|epoch| OffsetAndEpoch { offset: offset.next(), epoch: Some(epoch) });
         reading.last = last.or(reading.last);
         match &mut reading.run {
-            Some(run) if run.has_room_for(facts.bytes) => run.push(record, facts),
+            Some(run) if run.has_room_for(facts.bytes, self.batch_max) => run.push(record, facts),
             _ => {
                 self.hand_out(out, store, place);
                 if let Some(reading) = self.partitions.get_mut(place) {
@@ -250,15 +245,13 @@ impl Source {
                 }
             }
         }
-        facts.bytes.cast_signed()
+        (facts.bytes + RECORD_OVERHEAD).cast_signed()
     }
 
     fn end(&mut self, out: &mut LaneOut, store: &mut BatchStore, place: &SourcePartition, end: SourceOffset) {
         self.hand_out(out, store, place);
         let Some(reading) = self.partitions.get_mut(place) else { return };
-        if let Some(stop) = reading.stop_before.filter(|stop| *stop <= end) {
-            self.end_at(out, store, place, stop);
-        } else if reading.next < end {
+        if reading.next < end {
             reading.next = end;
             out.emit(self.attempt, LaneEvent::Caught(place.clone(), end));
         }
@@ -290,7 +283,7 @@ impl Source {
     fn look_at_ends(&mut self, io: &mut Io, store: &mut BatchStore, out: &mut LaneOut) -> bool {
         let Some(asked) = &mut self.out_of_range else { return true };
         let only = |found: crate::client::offsets::Found| {
-            found.into_values().next().and_then(Result::ok).map(SourceOffset)
+            found.into_values().next().and_then(Result::ok).map(|told| SourceOffset(told.offset))
         };
         if asked.log_start.is_none() {
             asked.log_start = asked.start.advance(io, &mut self.fetcher.library).map(only);
@@ -308,25 +301,12 @@ impl Source {
         if is_within {
             // What retention has taken cannot be checked any more.
             let last = last.filter(|last| log_start.is_some_and(|start| start <= last.offset));
-            self.assign(io, out, vec![Position { partition: place, offset: position, last, stop_before }]);
+            self.assign(io, vec![Position { partition: place, offset: position, last, stop_before }]);
             self.fetcher.advance(io);
         } else {
             self.stop(out, store, &place, SourceStop::OutOfRange { position, log_start, log_end });
         }
         true
-    }
-
-    /// The partition has been read up to where it was to be.
-    fn end_at(
-        &mut self,
-        out: &mut LaneOut,
-        store: &mut BatchStore,
-        place: &SourcePartition,
-        stop: SourceOffset,
-    ) {
-        self.hand_out(out, store, place);
-        self.unassign(std::slice::from_ref(place));
-        out.emit(self.attempt, LaneEvent::Caught(place.clone(), stop));
     }
 
     /// Nothing more of this partition; what came before is handed out first.

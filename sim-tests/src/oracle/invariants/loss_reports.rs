@@ -38,15 +38,19 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
         } else if advance.from < advance.to {
             let passed = source.cuts_since(before.lineage).iter().take(advance.lineage - before.lineage);
             // Nothing is lost where the same records stand now: a cut of markers alone, or a log that a later
-            // leader brought back.
-            let mut matters = passed.filter(|cut| {
+            // leader brought back, whether compaction has been there before or not.
+            let mut matters = passed.filter_map(|cut| {
                 let then = source.committed(before.lineage, cut.at, advance.from).records;
                 let now = source.committed(advance.lineage, cut.at, advance.from).records;
-                cut.at < advance.from && !is_same(&then, &now)
+                let matters = cut.at < advance.from && !is_same(source, &then, &now);
+                matters.then_some((cut.at, then.len(), now.len()))
             });
-            if let Some(cut) = matters.next().map(|cut| cut.at) {
-                let text =
-                    format!("the source was cut back to {cut}, and copying went on from {}", advance.from);
+            if let Some((cut, then, now)) = matters.next() {
+                let from = advance.from;
+                let text = format!(
+                    "the source was cut back to {cut}, and copying went on from {from}; {then} records were \
+                     between, {now} are"
+                );
                 tell(text, cut);
             }
         }
@@ -60,10 +64,12 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
     }
 }
 
-fn is_same(some: &[(Offset, &Content)], others: &[(Offset, &Content)]) -> bool {
-    let fits =
-        |(one, other): (&(Offset, &Content), &(Offset, &Content))| one.0 == other.0 && one.1.is_same(other.1);
-    some.len() == others.len() && some.iter().zip(others).all(fits)
+fn is_same(source: &Log, some: &[(Offset, &Content)], others: &[(Offset, &Content)]) -> bool {
+    let stands_in = |there: &[(Offset, &Content)], (offset, content): &(Offset, &Content)| {
+        let found = there.iter().find(|it| it.0 == *offset);
+        found.map_or(source.is_compacted_away(*offset), |it| it.1.is_same(content))
+    };
+    some.iter().all(|record| stands_in(others, record)) && others.iter().all(|record| stands_in(some, record))
 }
 
 /// Whether what a halt says is so, or what is so instead.
@@ -83,7 +89,7 @@ fn is_true(
             exact_range(entry, halt, source)
         }
         HaltReason::Truncated => {
-            let is_cut = source.cuts_since(0).iter().any(|cut| cut.at < entry.next);
+            let is_cut = source.cuts_since(0).iter().any(|cut| cut.changes_below(entry.next));
             demand(is_cut, "the source was never cut back below it".to_owned())
         }
         HaltReason::Recreated | HaltReason::Deleted => {

@@ -24,7 +24,8 @@ pub fn check_start(case: &Case<'_>, advance: &Advance) -> Option<Violation> {
     let log_start = case.source.log(entry.source_id, place.partition).map_or(0, |log| log.start);
     let first = case.standing.first_topics.get(&place.topic).filter(|_| case.flow.starts_at_end);
     let first = first.filter(|topic| topic.source_id == entry.source_id);
-    let left_out = first.and_then(|topic| topic.starts.get(place.partition.index()).copied()).unwrap_or(0);
+    let left_out =
+        first.and_then(|topic| topic.starts.get(place.partition.index()).map(|it| it.offset)).unwrap_or(0);
     if entry.start <= log_start.max(left_out) {
         return None;
     }
