@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Show how far each partition is; no instance needs to run
     Status(TopicArgs),
-    /// Compare the target with the source, record by record
+    /// Compare what was copied with the source, record by record, and say what was not
     Verify(TopicArgs),
     /// Work on configuration files
     #[command(subcommand)]
@@ -75,14 +75,19 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "end|TIME", value_parser = until)]
     pub until: Option<Until>,
     /// How long a bounded run waits for source transactions that are open below its end
-    #[arg(long, value_name = "DURATION", default_value = "60s", requires = "until",
-          value_parser = config::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", requires = "until", value_parser = wait_open)]
     pub wait_open: Duration,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Also ask both clusters: reachable, authorized, the right ones for this flow
+    /// Also ask both clusters, writing nothing
+    ///
+    /// It looks whether both can be reached and let this user in, what the topic rules match, whether partition 0 of
+    /// each matched topic can be read, whether topics that exist on the target can hold the copies, whether the ledger,
+    /// if there is one, is sound and this flow's own, and whether the target has brokers enough for the replication
+    /// factors. It does not try to write or create: a missing WRITE, CREATE, group or transactional id ACL shows when
+    /// `run` starts.
     #[arg(long)]
     pub connect: bool,
 }
@@ -114,6 +119,14 @@ fn until(text: &str) -> Result<Until, String> {
     }
 }
 
+/// A year is for ever already; far more than that would not fit into a clock.
+const WAIT_OPEN_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+fn wait_open(text: &str) -> Result<Duration, String> {
+    let duration = config::parse_duration(text)?;
+    if WAIT_OPEN_MAX < duration { Err("at most 365d".into()) } else { Ok(duration) }
+}
+
 fn key_value(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((key, _)) if !key.trim().is_empty() => Ok(text.into()),
@@ -136,5 +149,12 @@ mod tests {
         assert_eq!(until("end"), Ok(Until::End));
         assert!(matches!(until("2026-11-29T10:00:00Z"), Ok(Until::Time(_))));
         assert!(until("tomorrow").is_err());
+    }
+
+    #[test]
+    fn an_absurd_patience_is_refused() {
+        assert_eq!(wait_open("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(wait_open("365d"), Ok(WAIT_OPEN_MAX));
+        assert!(wait_open("18446744073709551615s").is_err());
     }
 }

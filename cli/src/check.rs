@@ -1,16 +1,24 @@
 //! `verbatim check --connect`: asks both clusters, without changing anything, whether the flow would run.
 
+mod settings;
+
 use crate::clusters::Clusters;
 use crate::exit_code::Code;
 use crate::ledger::Ledger;
+use crate::matching::{Matched, taken};
 use crate::table::count;
 use kafka_types::{SourcePartition, TopicName};
 use serde::Serialize;
+use settings::{holds_less, stamps};
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use verbatim_core::command::Topics;
 use verbatim_core::config::Flow;
-use verbatim_core::event::Listing;
+use verbatim_core::event::{Listing, TopicConfig};
 use verbatim_core::failure::{Side, Trouble};
 use verbatim_core::ledger::{Terms, check_settings};
+
+type Configs = BTreeMap<TopicName, TopicConfig>;
 
 /// What was looked at, in order; the JSON form of it is relied on by users' scripts.
 #[derive(Debug, Default, Serialize)]
@@ -25,6 +33,8 @@ pub(crate) struct Findings {
 pub(crate) struct Finding {
     pub subject: String,
     pub ok: bool,
+    /// Nothing that stops the flow, but likely not what was meant.
+    pub warning: bool,
     pub detail: String,
 }
 
@@ -37,12 +47,19 @@ impl Findings {
     }
 
     fn good(&mut self, subject: impl ToString, detail: impl Into<String>) {
-        self.findings.push(Finding { subject: subject.to_string(), ok: true, detail: detail.into() });
+        let (subject, detail) = (subject.to_string(), detail.into());
+        self.findings.push(Finding { subject, ok: true, warning: false, detail });
+    }
+
+    fn doubtful(&mut self, subject: impl ToString, detail: impl Into<String>) {
+        let (subject, detail) = (subject.to_string(), detail.into());
+        self.findings.push(Finding { subject, ok: true, warning: true, detail });
     }
 
     fn bad(&mut self, code: Code, subject: impl ToString, detail: impl Into<String>) {
         self.problems.push(code);
-        self.findings.push(Finding { subject: subject.to_string(), ok: false, detail: detail.into() });
+        let (subject, detail) = (subject.to_string(), detail.into());
+        self.findings.push(Finding { subject, ok: false, warning: false, detail });
     }
 
     fn trouble(&mut self, side: Side, subject: impl ToString, trouble: &Trouble) {
@@ -55,33 +72,37 @@ impl Findings {
         self.bad(Code::from(trouble), subject, detail);
     }
 
-    /// What must be mended first decides: reach, then permission, then configuration.
+    /// What must be mended first decides.
     pub(crate) fn code(&self) -> Code {
-        let order = [Code::Unreachable, Code::NotAuthorized, Code::Configuration, Code::TryAgain];
-        order.into_iter().find(|code| self.problems.contains(code)).unwrap_or(Code::Done)
+        Code::first(self.problems.iter().copied())
     }
 }
 
 pub(crate) fn text(findings: &Findings) -> String {
     let width = findings.findings.iter().map(|finding| finding.subject.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for Finding { subject, ok, detail } in &findings.findings {
-        let mark = if *ok { "ok  " } else { "FAIL" };
+    for Finding { subject, ok, warning, detail } in &findings.findings {
+        let mark = match (ok, warning) {
+            (true, false) => "ok  ",
+            (true, true) => "warn",
+            (false, _) => "FAIL",
+        };
         let _ = writeln!(text, "{mark}  {subject:width$}  {detail}");
     }
     text
 }
 
 /// Looks at everything, also after a first problem, so that one look shows all there is to mend.
-pub(crate) fn connect(clusters: &impl Clusters, flow: &Flow) -> Findings {
+/// `include` is what the configuration says, to be shown where it matches nothing.
+pub(crate) fn connect(clusters: &impl Clusters, flow: &Flow, include: &[String]) -> Findings {
     let mut findings = Findings::default();
     findings.good("configuration", "valid");
     let source = listing(clusters, Side::Source, &mut findings);
     let target = listing(clusters, Side::Target, &mut findings);
     if let (Some(source), Some(target)) = (&source, &target) {
         distinct(flow, source, target, &mut findings);
-        source_topics(clusters, flow, source, &mut findings);
-        target_topics(clusters, flow, source, target, &mut findings);
+        let configs = source_topics(clusters, flow, include, source, &mut findings);
+        target_topics(clusters, flow, source, target, &configs, &mut findings);
         ledger(clusters, flow, source, target, &mut findings);
         replication(flow, target, &mut findings);
     }
@@ -90,7 +111,7 @@ pub(crate) fn connect(clusters: &impl Clusters, flow: &Flow) -> Findings {
 }
 
 fn listing(clusters: &impl Clusters, side: Side, findings: &mut Findings) -> Option<Listing> {
-    match clusters.describe(side) {
+    match clusters.describe(side, &Topics::All) {
         Ok(listing) => {
             findings
                 .good(side, format!("cluster {}, {}", listing.cluster_id, count(listing.brokers, "broker")));
@@ -115,7 +136,7 @@ fn distinct(flow: &Flow, source: &Listing, target: &Listing, findings: &mut Find
         return findings.bad(Code::Configuration, "clusters", detail);
     }
     let again =
-        taken(flow, source).map(|topic| flow.rename.target(topic)).find(|copy| flow.filter.takes(copy));
+        names_taken(flow, source).map(|topic| flow.rename.target(topic)).find(|copy| flow.filter.takes(copy));
     match again {
         Some(copy) => findings.bad(
             Code::Configuration,
@@ -126,48 +147,63 @@ fn distinct(flow: &Flow, source: &Listing, target: &Listing, findings: &mut Find
     }
 }
 
-fn taken<'a>(flow: &'a Flow, source: &'a Listing) -> impl Iterator<Item = &'a TopicName> {
-    let taken = |(topic, info): &(&TopicName, &verbatim_core::event::TopicInfo)| {
-        !info.internal && flow.filter.takes(topic)
-    };
-    source.topics.iter().filter(taken).map(|(topic, _)| topic)
-}
-
-fn source_topics(clusters: &impl Clusters, flow: &Flow, source: &Listing, findings: &mut Findings) {
+/// What was found out about the settings of the topics that the flow takes.
+fn source_topics(
+    clusters: &impl Clusters,
+    flow: &Flow,
+    include: &[String],
+    source: &Listing,
+    findings: &mut Findings,
+) -> Configs {
     for (topic, trouble) in source.trouble.iter().filter(|(topic, _)| flow.filter.takes(topic)) {
         findings.trouble(Side::Source, format!("topic {topic}"), trouble);
     }
-    let topics: Vec<TopicName> = taken(flow, source).cloned().collect();
-    let partitions: u32 =
-        topics.iter().filter_map(|topic| source.topics.get(topic)).map(|info| info.partitions).sum();
+    let matched = Matched::of(flow, source);
+    if matched.topics != 0 {
+        findings.good("topics", format!("{} matched", matched.text()));
+    }
+    for warning in matched.warnings(include) {
+        findings.doubtful("topics", warning);
+    }
+    let topics: Vec<TopicName> = names_taken(flow, source).cloned().collect();
     if topics.is_empty() {
-        return findings.good("topics", "no source topic matches topics.include yet");
+        return Configs::new();
     }
-    findings.good("topics", format!("{} matched, {}", topics.len(), count(partitions, "partition")));
-    if let Err(trouble) = clusters.configs(Side::Source, &topics) {
+    let configs = clusters.configs(Side::Source, &topics).unwrap_or_else(|trouble| {
         findings.trouble(Side::Source, "topic settings", &trouble);
-    }
+        Configs::new()
+    });
     readable(clusters, &topics, findings);
     for topic in topics.iter().filter(|topic| !flow.rename.target(topic).is_legal()) {
         let detail = format!("{} is not a legal topic name on the target", flow.rename.target(topic));
         findings.bad(Code::Configuration, format!("topic {topic}"), detail);
     }
+    configs
+}
+
+fn names_taken<'a>(flow: &'a Flow, source: &'a Listing) -> impl Iterator<Item = &'a TopicName> {
+    taken(flow, source).map(|(topic, _)| topic)
 }
 
 /// Reads one record of each topic that has one: only a fetch shows whether READ is allowed.
 fn readable(clusters: &impl Clusters, topics: &[TopicName], findings: &mut Findings) {
     let firsts: Vec<SourcePartition> =
         topics.iter().map(|topic| SourcePartition::new(topic.clone(), 0)).collect();
-    let extents = match clusters.source_extents(&firsts) {
-        Ok(extents) => extents,
-        Err(trouble) => return findings.trouble(Side::Source, "offsets", &trouble),
-    };
-    for (partition, extent) in extents.into_iter().filter(|(_, extent)| extent.start < extent.last_stable) {
+    for (partition, extent) in clusters.source_extents(&firsts) {
+        let topic = format!("topic {}", partition.topic);
+        let extent = match extent {
+            Ok(extent) if extent.start < extent.last_stable => extent,
+            Ok(_) => continue,
+            Err(trouble) => {
+                findings.trouble(Side::Source, topic, &trouble);
+                continue;
+            }
+        };
         let first = clusters
             .source_records(&partition, extent.start, extent.last_stable)
             .and_then(|mut records| records.next().transpose());
         if let Err(trouble @ (Trouble::NotAuthorized { .. } | Trouble::Authentication(_))) = first {
-            findings.trouble(Side::Source, format!("topic {}", partition.topic), &trouble);
+            findings.trouble(Side::Source, topic, &trouble);
         }
     }
 }
@@ -178,31 +214,38 @@ fn target_topics(
     flow: &Flow,
     source: &Listing,
     target: &Listing,
+    source_configs: &Configs,
     findings: &mut Findings,
 ) {
-    let copies: Vec<TopicName> = taken(flow, source).map(|topic| flow.rename.target(topic)).collect();
-    for (copy, trouble) in copies.iter().filter_map(|copy| Some((copy, target.trouble.get(copy)?))) {
+    let copies: BTreeMap<TopicName, &TopicName> =
+        names_taken(flow, source).map(|topic| (flow.rename.target(topic), topic)).collect();
+    for (copy, trouble) in copies.keys().filter_map(|copy| Some((copy, target.trouble.get(copy)?))) {
         findings.trouble(Side::Target, format!("topic {copy}"), trouble);
     }
     let existing: Vec<TopicName> =
-        copies.into_iter().filter(|copy| target.topics.contains_key(copy)).collect();
+        copies.keys().filter(|copy| target.topics.contains_key(copy)).cloned().collect();
     if existing.is_empty() {
         return;
     }
-    findings.good("target topics", format!("{} exist already", existing.len()));
+    findings.good("target topics", format!("{} already", count_exist(existing.len())));
     let configs = match clusters.configs(Side::Target, &existing) {
         Ok(configs) => configs,
         Err(trouble) => return findings.trouble(Side::Target, "target topic settings", &trouble),
     };
-    for (topic, config) in configs {
-        let kind = config.get("message.timestamp.type").map_or("CreateTime", |kind| kind.value.as_str());
-        if kind != "CreateTime" {
-            let detail = format!(
-                "has message.timestamp.type={kind}, which would alter every timestamp; set it to CreateTime"
-            );
-            findings.bad(Code::Configuration, format!("target topic {topic}"), detail);
+    for (copy, config) in configs {
+        let subject = format!("target topic {copy}");
+        if let Some(detail) = stamps(&config) {
+            findings.bad(Code::Configuration, &subject, detail);
+        }
+        let of_source = copies.get(&copy).and_then(|topic| source_configs.get(*topic));
+        for doubt in of_source.into_iter().flat_map(|source| holds_less(source, &config)) {
+            findings.doubtful(&subject, doubt);
         }
     }
+}
+
+fn count_exist(number: usize) -> String {
+    if number == 1 { "1 exists".into() } else { format!("{number} exist") }
 }
 
 fn ledger(

@@ -2,24 +2,23 @@
 
 use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use std::collections::BTreeMap;
+use verbatim_core::command::Topics;
 use verbatim_core::digest::{RecordHash, RecordParts};
-use verbatim_core::event::{LedgerRecord, Listing, TopicConfig};
+use verbatim_core::event::{LedgerRecord, Listing, OpenTransaction, TopicConfig};
 use verbatim_core::failure::{Side, Trouble};
 
 /// The two clusters of a flow, as a reader sees them. Questions wait for their answers.
 pub(crate) trait Clusters: Sync {
-    /// All topics that may be seen.
-    fn describe(&self, side: Side) -> Result<Listing, Trouble>;
+    fn describe(&self, side: Side, topics: &Topics) -> Result<Listing, Trouble>;
     fn configs(&self, side: Side, topics: &[TopicName]) -> Result<BTreeMap<TopicName, TopicConfig>, Trouble>;
-    /// Partitions that do not exist are left out.
-    fn source_extents(
+    /// An answer for every partition asked for: one that is silent is never taken for one that is gone.
+    fn source_extents(&self, partitions: &[SourcePartition]) -> Extents<SourcePartition, SourceOffset>;
+    fn target_extents(&self, partitions: &[TargetPartition]) -> Extents<TargetPartition, TargetOffset>;
+    /// Who holds back source partitions, as far as brokers can be asked.
+    fn open_transactions(
         &self,
         partitions: &[SourcePartition],
-    ) -> Result<BTreeMap<SourcePartition, Extent<SourceOffset>>, Trouble>;
-    fn target_extents(
-        &self,
-        partitions: &[TargetPartition],
-    ) -> Result<BTreeMap<TargetPartition, Extent<TargetOffset>>, Trouble>;
+    ) -> BTreeMap<SourcePartition, Vec<OpenTransaction>>;
     /// The committed records of the whole ledger, which must exist.
     fn survey(&self) -> Result<Vec<LedgerRecord>, Trouble>;
     /// The committed records in `from..to`; their end is the end of the range or of what is readable,
@@ -36,6 +35,20 @@ pub(crate) trait Clusters: Sync {
         from: TargetOffset,
         to: TargetOffset,
     ) -> Result<Records<TargetOffset>, Trouble>;
+}
+
+/// The ends of partitions, or why each cannot be told.
+pub(crate) type Extents<P, O> = BTreeMap<P, Result<Extent<O>, Trouble>>;
+
+/// What is wrong with a whole cluster: no partition was answered for, and not because each is passing through
+/// something of its own.
+pub(crate) fn trouble_of_all<P, O>(extents: &Extents<P, O>) -> Option<&Trouble> {
+    let first = extents.values().find_map(|extent| extent.as_ref().err())?;
+    let is_the_cluster_s = match first {
+        Trouble::Unreachable(_) | Trouble::Authentication(_) | Trouble::NotAuthorized { .. } => true,
+        Trouble::Refused(_) | Trouble::Passing(_) => false,
+    };
+    (is_the_cluster_s && extents.values().all(Result::is_err)).then_some(first)
 }
 
 /// A partition's ends.

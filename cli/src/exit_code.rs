@@ -24,6 +24,23 @@ pub enum Code {
     Configuration = 78,
 }
 
+impl Code {
+    /// What must be mended first among several: reach, then permission, then configuration, then patience.
+    pub(crate) fn first(codes: impl Iterator<Item = Code>) -> Code {
+        let order = |code: &Code| match code {
+            Code::Internal => 0,
+            Code::Unreachable => 1,
+            Code::NotAuthorized => 2,
+            Code::Configuration => 3,
+            Code::Usage => 4,
+            Code::Data => 5,
+            Code::TryAgain => 6,
+            Code::Done => 7,
+        };
+        codes.min_by_key(order).unwrap_or(Code::Done)
+    }
+}
+
 impl From<Code> for ExitCode {
     fn from(code: Code) -> ExitCode {
         ExitCode::from(code as u8)

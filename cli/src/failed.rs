@@ -1,10 +1,12 @@
 //! Why a command ended without doing what was asked, as it is shown on stderr.
 
-use crate::config::{ConfigError, ConfigErrors, Kind};
+use crate::config::{ConfigError, ConfigErrors, Kind, excerpt};
 use crate::exit_code::Code;
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
+    SourceCode, SourceSpan, SpanContents,
+};
 use std::fmt;
-use std::io::IsTerminal;
 use verbatim_core::failure::{Side, Trouble};
 
 #[derive(Debug)]
@@ -37,8 +39,7 @@ impl Failed {
 
     /// Writes all that is wrong to stderr, with the place in the source where there is one.
     pub(crate) fn show(&self) {
-        let colours =
-            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let colours = crate::output::colours();
         let theme = if colours { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_wrap_lines(false);
         let mut text = String::new();
@@ -64,7 +65,7 @@ impl From<ConfigErrors> for Failed {
 struct Report {
     message: String,
     help: Option<String>,
-    source: Option<NamedSource<String>>,
+    source: Option<MarkedLines>,
     label: Option<LabeledSpan>,
 }
 
@@ -80,19 +81,54 @@ impl From<ConfigError> for Report {
         let Some(place) = error.place else {
             return Report { help: error.help, ..Report::new(message) };
         };
+        let Some(text) = excerpt(&place) else {
+            return Report { help: error.help, ..Report::new(message) };
+        };
         let name = match place.source.kind {
             Kind::File => place.source.name.clone(),
             Kind::Environment => "environment".into(),
             Kind::Flag => "--set".into(),
         };
         let label = LabeledSpan::new_with_span(Some(error.label), place.span.clone());
-        Report {
-            message,
-            help: error.help,
-            source: Some(NamedSource::new(name, place.source.text.clone())),
-            label: Some(label),
-        }
+        Report { message, help: error.help, source: Some(MarkedLines { name, text }), label: Some(label) }
     }
+}
+
+/// A text of which only the lines with a mark are shown: those around them have nothing to do with it, and may hold
+/// secrets.
+#[derive(Debug)]
+struct MarkedLines {
+    name: String,
+    text: String,
+}
+
+impl SourceCode for MarkedLines {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        lines_before: usize,
+        lines_after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        // Without lines around it the mark itself is asked for, to name its place.
+        let span = if lines_before + lines_after == 0 { *span } else { whole_lines(&self.text, span) };
+        let contents = self.text.read_span(&span, 0, 0)?;
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            contents.data(),
+            *contents.span(),
+            contents.line(),
+            contents.column(),
+            contents.line_count(),
+        )))
+    }
+}
+
+fn whole_lines(text: &str, span: &SourceSpan) -> SourceSpan {
+    let start = text.get(..span.offset()).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    let end = span.offset() + span.len();
+    // With the line's end, where a mark may stand.
+    let end = text.get(end..).and_then(|after| after.find('\n')).map_or(text.len(), |at| end + at + 1);
+    (start..end).into()
 }
 
 impl fmt::Display for Report {

@@ -1,12 +1,15 @@
 //! Two clusters in memory, for tests of the commands that only look.
 
-use crate::clusters::{Clusters, Extent, Record, Records};
-use kafka_types::{SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicId, TopicName};
-use std::collections::BTreeMap;
+use crate::clusters::{Clusters, Extent, Extents, Record, Records};
+use kafka_types::{
+    OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicId, TopicName,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use verbatim_core::LaneId;
+use verbatim_core::command::Topics;
 use verbatim_core::config::{Flow, FlowName, Limits, Start};
 use verbatim_core::digest::Digest;
-use verbatim_core::event::{ConfigValue, LedgerRecord, Listing, TopicConfig, TopicInfo};
+use verbatim_core::event::{ConfigValue, LedgerRecord, Listing, OpenTransaction, TopicConfig, TopicInfo};
 use verbatim_core::failure::{Side, Trouble};
 use verbatim_core::lane::{Attempt, lane_of};
 use verbatim_core::ledger::{
@@ -29,6 +32,12 @@ pub(crate) struct Fake {
     pub trouble: BTreeMap<Side, Trouble>,
     /// Topics that may be described but not read.
     pub unreadable: Vec<TopicName>,
+    /// Topics that may not be described, and so are in no listing.
+    pub hidden: BTreeSet<(Side, TopicName)>,
+    /// Topics whose leaders do not answer, by side.
+    pub silent: BTreeSet<(Side, TopicName)>,
+    /// Source partitions with a transaction that is open from this offset on.
+    pub open_from: BTreeMap<SourcePartition, i64>,
 }
 
 pub(crate) fn flow() -> Flow {
@@ -104,8 +113,11 @@ impl Fake {
         }
         let target =
             TargetPin { topic: name.into(), id: TopicId(2), ends: vec![TargetOffset(0)], unfit: None };
-        let pinned =
-            TopicRecord { source_id: TopicId(1), starts: vec![SourceOffset(0)], target: Some(target) };
+        let pinned = TopicRecord {
+            source_id: TopicId(1),
+            starts: vec![OffsetAndEpoch { offset: SourceOffset(0), epoch: None }],
+            target: Some(target),
+        };
         self.append(LaneId(0), LedgerEntry::Topic(name.into(), pinned));
         let copy: Log =
             log.iter().take(copied).cloned().zip(0..).map(|(r, offset)| Record { offset, ..r }).collect();
@@ -120,7 +132,13 @@ impl Fake {
 
     pub(crate) fn settle(&mut self, partition: &SourcePartition, next: i64, copy: &Log) -> Entry {
         let topic = partition.topic.clone();
-        let first = Entry::first(SourceOffset(0), TopicId(1), topic, TopicId(2), TargetOffset(0));
+        let first = Entry::first(
+            OffsetAndEpoch { offset: SourceOffset(0), epoch: None },
+            TopicId(1),
+            topic,
+            TopicId(2),
+            TargetOffset(0),
+        );
         let entry = Entry {
             next: SourceOffset(next),
             target_end: Some(TargetOffset(copy.last().map_or(0, |last| last.offset + 1))),
@@ -138,6 +156,12 @@ impl Fake {
 
     fn check(&self, side: Side) -> Result<(), Trouble> {
         self.trouble.get(&side).map_or(Ok(()), |trouble| Err(trouble.clone()))
+    }
+
+    /// A partition's log, if its leader answers.
+    fn log<'a>(&self, side: Side, topic: &TopicName, log: Option<&'a Log>) -> Result<&'a Log, Trouble> {
+        let is_silent = self.silent.contains(&(side, topic.clone()));
+        log.filter(|_| !is_silent).ok_or_else(|| Trouble::Passing(format!("{topic} has no leader")))
     }
 }
 
@@ -164,12 +188,32 @@ fn records<O: 'static + Send>(log: &Log, from: i64, to: i64, offset: fn(i64) -> 
 }
 
 impl Clusters for Fake {
-    fn describe(&self, side: Side) -> Result<Listing, Trouble> {
+    fn describe(&self, side: Side, topics: &Topics) -> Result<Listing, Trouble> {
         self.check(side)?;
-        Ok(match side {
+        let all = match side {
             Side::Source => self.source.clone(),
             Side::Target => self.target.clone(),
-        })
+        };
+        let is_hidden = |topic: &TopicName| self.hidden.contains(&(side, topic.clone()));
+        let mut shown = Listing { topics: BTreeMap::new(), ..all.clone() };
+        let names: Vec<TopicName> = match topics {
+            Topics::All => all.topics.keys().filter(|topic| !is_hidden(topic)).cloned().collect(),
+            Topics::Named(names) => names.clone(),
+        };
+        for name in names {
+            match all.topics.get(&name) {
+                Some(_) if is_hidden(&name) => {
+                    let resource = format!("Topic {name}");
+                    let trouble = Trouble::NotAuthorized { resource, operation: "Describe".into() };
+                    shown.trouble.insert(name, trouble);
+                }
+                Some(info) => {
+                    shown.topics.insert(name, info.clone());
+                }
+                None => shown.unknown.push(name),
+            }
+        }
+        Ok(shown)
     }
 
     fn configs(&self, side: Side, topics: &[TopicName]) -> Result<BTreeMap<TopicName, TopicConfig>, Trouble> {
@@ -178,25 +222,34 @@ impl Clusters for Fake {
         Ok(topics.iter().map(|topic| (topic.clone(), config(topic))).collect())
     }
 
-    fn source_extents(
-        &self,
-        partitions: &[SourcePartition],
-    ) -> Result<BTreeMap<SourcePartition, Extent<SourceOffset>>, Trouble> {
+    fn source_extents(&self, partitions: &[SourcePartition]) -> Extents<SourcePartition, SourceOffset> {
         let found = |partition: &SourcePartition| {
+            let log = self.log(Side::Source, &partition.topic, self.source_logs.get(partition))?;
             let start = self.source_starts.get(partition).copied();
-            Some((partition.clone(), extent(self.source_logs.get(partition)?, start, SourceOffset)))
+            let extent = extent(log, start, SourceOffset);
+            let open_from = self.open_from.get(partition).map(|offset| SourceOffset(*offset));
+            Ok(Extent { last_stable: open_from.unwrap_or(extent.last_stable), ..extent })
         };
-        Ok(partitions.iter().filter_map(found).collect())
+        partitions.iter().map(|partition| (partition.clone(), found(partition))).collect()
     }
 
-    fn target_extents(
-        &self,
-        partitions: &[TargetPartition],
-    ) -> Result<BTreeMap<TargetPartition, Extent<TargetOffset>>, Trouble> {
+    fn target_extents(&self, partitions: &[TargetPartition]) -> Extents<TargetPartition, TargetOffset> {
         let found = |partition: &TargetPartition| {
-            Some((partition.clone(), extent(self.target_logs.get(partition)?, None, TargetOffset)))
+            let log = self.log(Side::Target, &partition.topic, self.target_logs.get(partition))?;
+            Ok(extent(log, None, TargetOffset))
         };
-        Ok(partitions.iter().filter_map(found).collect())
+        partitions.iter().map(|partition| (partition.clone(), found(partition))).collect()
+    }
+
+    fn open_transactions(
+        &self,
+        partitions: &[SourcePartition],
+    ) -> BTreeMap<SourcePartition, Vec<OpenTransaction>> {
+        let open = |partition: &SourcePartition| {
+            let first = self.open_from.get(partition).map(|offset| SourceOffset(*offset));
+            first.map(|first| OpenTransaction { first: Some(first), producer_id: Some(4711) })
+        };
+        partitions.iter().map(|it| (it.clone(), open(it).into_iter().collect())).collect()
     }
 
     fn survey(&self) -> Result<Vec<LedgerRecord>, Trouble> {

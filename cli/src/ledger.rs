@@ -4,7 +4,7 @@ use crate::clusters::Clusters;
 use crate::exit_code::Code;
 use crate::failed::Failed;
 use kafka_types::{SourcePartition, TopicName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use verbatim_core::LaneId;
 use verbatim_core::config::FlowName;
 use verbatim_core::event::{LedgerRecord, Listing};
@@ -24,6 +24,9 @@ impl Ledger {
         flow: &FlowName,
         target: &Listing,
     ) -> Result<Option<Ledger>, Failed> {
+        if let Some(trouble) = target.trouble.get(&flow.ledger()) {
+            return Err(Failed::trouble(Side::Target, trouble));
+        }
         if !target.topics.contains_key(&flow.ledger()) {
             return Ok(None);
         }
@@ -59,6 +62,19 @@ impl Ledger {
 
     pub(crate) fn topic(&self, topic: &TopicName) -> Option<&TopicRecord> {
         self.lanes.get(&LaneId::FIRST)?.topics.get(topic)
+    }
+
+    /// The topics of one side that it speaks of.
+    pub(crate) fn names(&self, side: Side) -> BTreeSet<TopicName> {
+        let copied = self.entries().map(|(partition, entry)| match side {
+            Side::Source => partition.topic.clone(),
+            Side::Target => entry.target_topic.clone(),
+        });
+        let pinned = self.topics().filter_map(|(topic, record)| match side {
+            Side::Source => Some(topic.clone()),
+            Side::Target => record.target.as_ref().map(|pin| pin.topic.clone()),
+        });
+        copied.chain(pinned).collect()
     }
 
     /// Who took the lane last.

@@ -10,7 +10,9 @@ mod failed;
 mod fake;
 mod ledger;
 mod logging;
+mod matching;
 mod output;
+mod parallel;
 mod progress;
 mod real;
 mod run;
@@ -21,10 +23,11 @@ mod verify;
 
 pub use exit_code::Code;
 
-use args::{Args, CheckArgs, Command, Common, ConfigCommand, Output};
+use args::{Args, CheckArgs, Command, Common, ConfigCommand, Output, TopicArgs};
 use clap::Parser;
 use config::Config;
 use failed::Failed;
+use matching::Matched;
 use real::Real;
 use std::process::ExitCode;
 use verbatim_core::time::Timestamp;
@@ -55,31 +58,39 @@ fn dispatch(args: &Args) -> Result<Code, Failed> {
         }
         Command::Run(run_args) => run::run(&load(&args.common)?, run_args, args.common.output),
         Command::Check(check_args) => check(&load(&args.common)?, check_args, args.common.output),
-        Command::Status(topics) => {
-            let config = load(&args.common)?;
-            let rows = status::gather(&Real::connect(&config)?, &config.flow, &topics.topic, now())?;
-            match args.common.output {
-                Output::Text => output::print(&status::text(&rows)),
-                Output::Json => output::print_json(&rows),
-            }
-            Ok(Code::Done)
-        }
-        Command::Verify(topics) => {
-            let config = load(&args.common)?;
-            let clusters = Real::connect(&config)?;
-            let report = verify::verify(&clusters, &config.flow, &topics.topic, verify::Patience::default())?;
-            match args.common.output {
-                Output::Text => output::print(&verify::text(&report)),
-                Output::Json => output::print_json(&report),
-            }
-            Ok(if report.equal { Code::Done } else { Code::Data })
-        }
+        Command::Status(topics) => status(&load(&args.common)?, topics, args.common.output),
+        Command::Verify(topics) => verify(&load(&args.common)?, topics, args.common.output),
     }
+}
+
+fn status(config: &Config, topics: &TopicArgs, form: Output) -> Result<Code, Failed> {
+    let rows = status::gather(&Real::connect(config)?, &config.flow, &topics.topic, now())?;
+    if rows.is_empty() {
+        warn(&Matched::default().warnings(&config.include));
+    }
+    match form {
+        Output::Text => output::print(&status::text(&rows)),
+        Output::Json => output::print_json(&rows),
+    }
+    Ok(Code::Done)
+}
+
+fn verify(config: &Config, topics: &TopicArgs, form: Output) -> Result<Code, Failed> {
+    let clusters = Real::connect(config)?;
+    let report = verify::verify(&clusters, &config.flow, &topics.topic, verify::Patience::default())?;
+    if topics.topic.is_empty() {
+        warn(&report.matched.warnings(&config.include));
+    }
+    match form {
+        Output::Text => output::print(&verify::text(&report)),
+        Output::Json => output::print_json(&report),
+    }
+    Ok(report.code())
 }
 
 fn check(config: &Config, args: &CheckArgs, form: Output) -> Result<Code, Failed> {
     let findings = if args.connect {
-        check::connect(&Real::connect(config)?, &config.flow)
+        check::connect(&Real::connect(config)?, &config.flow, &config.include)
     } else {
         check::Findings::of_configuration()
     };
@@ -88,6 +99,12 @@ fn check(config: &Config, args: &CheckArgs, form: Output) -> Result<Code, Failed
         Output::Json => output::print_json(&findings),
     }
     Ok(findings.code())
+}
+
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
 }
 
 fn load(common: &Common) -> Result<Config, Failed> {

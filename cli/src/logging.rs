@@ -1,7 +1,6 @@
 //! Log lines on stderr: text or JSON, fields apart from messages.
 
 use crate::args::{Common, LogFormat};
-use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging as the flags ask. The Kafka clients speak up only about what breaks, unless asked.
@@ -16,11 +15,9 @@ pub(crate) fn start(common: &Common) {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(levels))
         .with_writer(crate::progress::LogWriter::default);
-    let colours =
-        std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     // A second start, as in tests, leaves the first in force.
     let _ = match common.log_format {
-        LogFormat::Text => builder.with_ansi(colours).with_target(false).try_init(),
+        LogFormat::Text => builder.with_ansi(crate::output::colours()).with_target(false).try_init(),
         // Without the module's name, which would stand beside fields of the same name: `target`.
         LogFormat::Json => builder.json().flatten_event(true).with_target(false).try_init(),
     };

@@ -1,6 +1,11 @@
 //! Data on stdout, everything else on stderr.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+
+/// Whether what goes to stderr may be coloured (https://no-color.org).
+pub(crate) fn colours() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
 
 /// Writes to stdout. A reader that has gone away, like `head`, has seen what it wanted.
 pub(crate) fn print(text: &str) {

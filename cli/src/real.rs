@@ -1,6 +1,6 @@
 //! The two real clusters, as the commands that only look see them.
 
-use crate::clusters::{Clusters, Extent, Record, Records};
+use crate::clusters::{Clusters, Extent, Extents, Record, Records};
 use crate::config::Config;
 use crate::exit_code::Code;
 use crate::failed::Failed;
@@ -11,7 +11,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use verbatim_core::command::Topics;
-use verbatim_core::event::{LedgerRecord, Listing, TopicConfig};
+use verbatim_core::event::{LedgerRecord, Listing, OpenTransaction, TopicConfig};
 use verbatim_core::failure::{Side, Trouble};
 
 /// What lies between a reading thread and who asked for records: two batches of at most this.
@@ -23,8 +23,8 @@ pub(crate) struct Real(Arc<Reader>);
 /// What runtime-real must know of the configuration.
 pub(crate) fn settings(config: &Config) -> Settings {
     Settings {
-        source: config.source.clone(),
-        target: config.target.clone(),
+        source: BTreeMap::clone(&config.source),
+        target: BTreeMap::clone(&config.target),
         flow: config.flow.name.clone(),
         lanes: config.flow.lanes,
         instance: config.instance.clone(),
@@ -39,35 +39,23 @@ impl Real {
         Ok(Real(Arc::new(reader)))
     }
 
-    /// The ends of all partitions whose leaders answer; an error only where none does.
-    fn ends<P>(
+    fn extents<P: Ord + Clone, O>(
         &self,
         side: Side,
         partitions: &[P],
         place: impl Fn(&P) -> (TopicName, Partition),
-    ) -> Result<BTreeMap<(TopicName, Partition), Ends>, Trouble> {
-        let places: BTreeSet<_> = partitions.iter().map(place).collect();
-        let mut ends = BTreeMap::new();
-        let mut first_trouble = None;
-        for (place, answer) in self.0.ends(side, &places) {
-            match answer {
-                Ok(answer) => {
-                    ends.insert(place, answer);
-                }
-                Err(trouble) => {
-                    tracing::debug!(%side, topic = %place.0, partition = %place.1, %trouble, "no ends");
-                    first_trouble.get_or_insert(trouble);
-                }
-            }
-        }
-        match first_trouble.filter(|_| ends.is_empty()) {
-            Some(
-                trouble @ (Trouble::Unreachable(_)
-                | Trouble::Authentication(_)
-                | Trouble::NotAuthorized { .. }),
-            ) => Err(trouble),
-            _ => Ok(ends),
-        }
+        offset: fn(i64) -> O,
+    ) -> Extents<P, O> {
+        let places: BTreeSet<_> = partitions.iter().map(&place).collect();
+        let mut answers = self.0.ends(side, &places);
+        let mut answer = |partition: &P| {
+            let silent = || Err(Trouble::Passing("no answer about its ends".into()));
+            answers.remove(&place(partition)).unwrap_or_else(silent)
+        };
+        partitions
+            .iter()
+            .map(|partition| (partition.clone(), answer(partition).map(|ends| extent(ends, offset))))
+            .collect()
     }
 }
 
@@ -80,32 +68,29 @@ fn extent<O>(ends: Ends, offset: fn(i64) -> O) -> Extent<O> {
 }
 
 impl Clusters for Real {
-    fn describe(&self, side: Side) -> Result<Listing, Trouble> {
-        self.0.describe(side, &Topics::All)
+    fn describe(&self, side: Side, topics: &Topics) -> Result<Listing, Trouble> {
+        self.0.describe(side, topics)
     }
 
     fn configs(&self, side: Side, topics: &[TopicName]) -> Result<BTreeMap<TopicName, TopicConfig>, Trouble> {
         self.0.configs(side, topics)
     }
 
-    fn source_extents(
-        &self,
-        partitions: &[SourcePartition],
-    ) -> Result<BTreeMap<SourcePartition, Extent<SourceOffset>>, Trouble> {
-        let ends = self.ends(Side::Source, partitions, |it| (it.topic.clone(), it.partition))?;
-        let named =
-            |((topic, partition), ends)| (SourcePartition { topic, partition }, extent(ends, SourceOffset));
-        Ok(ends.into_iter().map(named).collect())
+    fn source_extents(&self, partitions: &[SourcePartition]) -> Extents<SourcePartition, SourceOffset> {
+        let place = |it: &SourcePartition| (it.topic.clone(), it.partition);
+        self.extents(Side::Source, partitions, place, SourceOffset)
     }
 
-    fn target_extents(
+    fn target_extents(&self, partitions: &[TargetPartition]) -> Extents<TargetPartition, TargetOffset> {
+        let place = |it: &TargetPartition| (it.topic.clone(), it.partition);
+        self.extents(Side::Target, partitions, place, TargetOffset)
+    }
+
+    fn open_transactions(
         &self,
-        partitions: &[TargetPartition],
-    ) -> Result<BTreeMap<TargetPartition, Extent<TargetOffset>>, Trouble> {
-        let ends = self.ends(Side::Target, partitions, |it| (it.topic.clone(), it.partition))?;
-        let named =
-            |((topic, partition), ends)| (TargetPartition { topic, partition }, extent(ends, TargetOffset));
-        Ok(ends.into_iter().map(named).collect())
+        partitions: &[SourcePartition],
+    ) -> BTreeMap<SourcePartition, Vec<OpenTransaction>> {
+        self.0.open_transactions(partitions)
     }
 
     fn survey(&self) -> Result<Vec<LedgerRecord>, Trouble> {

@@ -1,7 +1,10 @@
 //! The built binary as a user meets it: exit codes, and errors that show where.
 
 use assert_cmd::Command;
-use std::process::Output;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A directory with one configuration file.
@@ -17,11 +20,17 @@ impl Place {
     }
 
     fn run(&self, args: &[&str], variables: &[(&str, &str)]) -> Output {
+        self.command(args).envs(variables.iter().copied()).output().unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::cargo_bin("verbatim").unwrap();
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("VERBATIM_")) {
+        let is_ours = |name: &OsString| name.as_bytes().starts_with(b"VERBATIM_");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
             command.env_remove(name);
         }
-        command.current_dir(&self.directory).args(args).envs(variables.iter().copied()).output().unwrap()
+        command.current_dir(&self.directory).args(args);
+        command
     }
 }
 
@@ -155,6 +164,106 @@ fn files_that_cannot_be_read_or_parsed_are_78() {
     assert_eq!(code, Some(78));
     insta::assert_snapshot!("not_toml", shown);
     assert_eq!(run(&["check"]).status.code(), Some(78));
+}
+
+/// Whatever is wrong with or around a password, no error shows it.
+#[test]
+fn no_error_shows_a_secret() {
+    const SECRET: &str = "hunter2";
+    let jaas = format!("M required username=\\\"u\\\" password=\\\"{SECRET}\\\"");
+    for (wrong, place) in [
+        // A value that is a secret itself.
+        (format!("sasl.jaas.config = \"{jaas}\""), ":6:20: sasl.jaas.config: it must end with a ;"),
+        (
+            format!("sasl.jaas.config = \"M password={SECRET};\""),
+            ":6:20: sasl.jaas.config: required is expected",
+        ),
+        (format!("sasl.password = [\"{SECRET}\", true]"), ":6:17: target.sasl.password is a text"),
+        // A key that was meant for one.
+        (format!("sasl.pasword = \"{SECRET}\""), ":6:6: unknown client property target.sasl.pasword"),
+        (format!("sasl.pwd = \"{SECRET}\""), ":6:6: unknown client property target.sasl.pwd"),
+        // What stands beside one.
+        (format!("sasl.password = \"{SECRET}\"\nacks = \"1\""), ":7:8: acks is always all"),
+        (format!("acks = \"1\"\nsasl.password = \"{SECRET}\""), ":6:8: acks is always all"),
+        // What is not even TOML.
+        (format!("sasl.password = \"{SECRET}"), "not TOML"),
+        (format!("ssl.key.pem = \"\"\"\n{SECRET}\n\\q\"\"\""), "not TOML"),
+    ] {
+        let (code, shown) = check(&format!("name = \"f\"\n{CLUSTERS}{wrong}\n"));
+        assert_eq!(code, Some(78), "{wrong}: {shown}");
+        assert!(shown.contains(place), "{wrong}: {shown}");
+        assert!(!shown.contains(SECRET), "{wrong}: {shown}");
+    }
+}
+
+#[test]
+fn no_error_shows_a_secret_from_the_environment_or_a_flag() {
+    let place = Place::with("mirror.toml", &format!("name = \"f\"\n{CLUSTERS}"));
+    let check = ["check", "-c", "mirror.toml"];
+    for name in
+        ["VERBATIM_SOURCE_SASL_PASWORD", "VERBATIM_SOURCE_SASL_JAAS_CONFIG", "VERBATIM_SORCE_SASL_PASSWORD"]
+    {
+        let output = place.run(&check, &[(name, "hunter2")]);
+        assert_eq!(output.status.code(), Some(78), "{name}");
+        let shown = stderr(&output);
+        assert!(shown.contains(name) && !shown.contains("hunter2"), "{shown}");
+    }
+    for key in ["source.sasl.pasword", "source.sasl.jaas.config", "sorce.sasl.password"] {
+        let flag = format!("{key}=hunter2");
+        let output = place.run(&[&check[..], &["--set", &flag]].concat(), &[]);
+        assert_eq!(output.status.code(), Some(78), "{key}");
+        let shown = stderr(&output);
+        assert!(shown.contains(key) && !shown.contains("hunter2"), "{shown}");
+    }
+}
+
+#[test]
+fn an_environment_that_is_not_text_is_nobody_s_bug() {
+    let place = Place::with("mirror.toml", &format!("name = \"f\"\n{CLUSTERS}"));
+    let not_text = OsStr::from_bytes(b"\xff\xfe");
+    let check = |name: &str| {
+        let output = place.command(&["check", "-c", "mirror.toml"]).env(name, not_text).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    assert_eq!(check("SOMEBODY_ELSES"), (Some(0), String::new()));
+    let (code, shown) = check("VERBATIM_DELIVERY_LANES");
+    assert_eq!(code, Some(78));
+    assert!(shown.contains("VERBATIM_DELIVERY_LANES") && shown.contains("not text"), "{shown}");
+}
+
+/// A mirror whose clusters do not answer, until it gives up or is told to end.
+#[test]
+fn a_hangup_ends_nothing() {
+    let place = Place::with("mirror.toml", &format!("name = \"f\"\n{CLUSTERS}"));
+    let log = place.directory.path().join("log");
+    let mut mirror = std::process::Command::new(env!("CARGO_BIN_EXE_verbatim"))
+        .args(["run", "-c", "mirror.toml"])
+        .current_dir(&place.directory)
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let signal = |name: &str| {
+        let status = std::process::Command::new("sh")
+            .args(["-c", &format!("kill -{name} {}", mirror.id())])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    };
+    let wait_for = |words: &str| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !std::fs::read_to_string(&log).unwrap().contains(words) {
+            assert!(Instant::now() < deadline, "{words}: {}", std::fs::read_to_string(&log).unwrap());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for("mirroring");
+    signal("HUP");
+    wait_for("SIGHUP changes nothing");
+    signal("TERM");
+    wait_for("stopping: settling what was read");
+    let status = mirror.wait().unwrap();
+    assert!(status.code().is_some(), "it ends by itself: {status}");
 }
 
 #[test]

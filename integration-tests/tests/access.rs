@@ -89,9 +89,61 @@ impl Guarded {
     }
 
     fn assert_equal(&self) {
+        self.assert_has(100);
+    }
+
+    fn assert_has(&self, records: usize) {
         let (source, target) = (clusters().source.bootstrap(), clusters().target.bootstrap());
-        let records = checker::assert_equal((&source, &self.topic), (&target, &self.topic));
-        assert_eq!(records, 100);
+        let found = checker::assert_equal((&source, &self.topic), (&target, &self.topic));
+        assert_eq!(found, records);
+    }
+
+    /// Every command that asks the clusters, by somebody who may do no more than has been allowed by now, with a
+    /// ledger and copies on the target already, which only a second run meets.
+    fn assert_goes_on(&self) {
+        workload::fill(&clusters().source.bootstrap(), &self.topic, 2, 100..200, 100).unwrap();
+        for words in [UNTIL_END, &["verify"], &["status"], &["check", "--connect"]] {
+            let finished = finish(&self.config, words, PATIENCE).unwrap();
+            assert_eq!(finished.code, 0, "{words:?}: {}{}", finished.stdout, finished.stderr);
+            assert!(!finished.stderr.contains("refuses"), "{words:?}: {}", finished.stderr);
+        }
+        self.assert_has(200);
+    }
+
+    /// What README.md says that a mirror needs, for this flow's names.
+    fn documented(&self) -> BTreeSet<Acl> {
+        let rows = include_str!("../../README.md").lines().filter_map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            matches!(cells.first(), Some(&"source" | &"target")).then_some(cells)
+        });
+        let acls: BTreeSet<Acl> = rows.flat_map(|cells| self.row(&cells)).collect();
+        assert!(10 < acls.len(), "README.md has a table of what is needed: {acls:?}");
+        acls
+    }
+
+    /// `source | Topic | the topics | Read, Describe`, the names as README.md writes them.
+    fn row(&self, cells: &[&str]) -> Vec<Acl> {
+        let [side, kind, name, operations] = cells else { panic!("a row has four cells: {cells:?}") };
+        let name = name.trim_matches('`').replace("<flow>", &self.name);
+        let names = match name.as_str() {
+            "the topics" => vec![self.topic.clone()],
+            lanes if lanes.contains("<lane>") => {
+                (0..2).map(|lane: u32| lanes.replace("<lane>", &lane.to_string())).collect()
+            }
+            other => vec![other.to_owned()],
+        };
+        let acl = |resource: &String, operation: &str| Acl {
+            side: side.to_string(),
+            operation: operation.trim().to_owned(),
+            kind: kind.to_string(),
+            resource: resource.clone(),
+        };
+        names
+            .iter()
+            .flat_map(|resource| {
+                operations.split(',').map(|operation| acl(resource, operation)).collect::<Vec<_>>()
+            })
+            .collect()
     }
 }
 
@@ -143,6 +195,21 @@ impl Acl {
     }
 }
 
+/// Somebody who has read README.md allows exactly what it says, and the mirror can do all its work with that: not
+/// only begin, but go on with a ledger and with copies that are there already.
+#[test]
+fn what_the_readme_asks_for_is_enough() {
+    require_kafka!();
+    let flow = Guarded::new("documented");
+    for acl in flow.documented() {
+        acl.grant();
+    }
+    let finished = flow.finish();
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    flow.assert_equal();
+    flow.assert_goes_on();
+}
+
 /// Somebody who knows nothing but the messages gives the mirror what it asks for, one ACL at a time.
 #[test]
 fn each_missing_acl_is_named_until_nothing_is_missing() {
@@ -174,6 +241,22 @@ fn each_missing_acl_is_named_until_nothing_is_missing() {
         acl.side == "source" && !["Read", "Describe", "DescribeConfigs"].contains(&acl.operation.as_str())
     });
     assert!(!writes_at_source, "{granted:?}");
+    // README.md is not behind the messages.
+    let documented = flow.documented();
+    let unmentioned: Vec<&Acl> = granted.iter().filter(|acl| !is_documented(acl, &documented)).collect();
+    assert!(unmentioned.is_empty(), "{unmentioned:?}");
+}
+
+/// Whether a permission is asked for in README.md, or comes with one that is: to brokers Read, Write and Alter imply
+/// Describe, and Create on the cluster can be given for a topic by its name.
+fn is_documented(acl: &Acl, documented: &BTreeSet<Acl>) -> bool {
+    documented.iter().filter(|it| it.side == acl.side).any(|it| {
+        let is_same_resource = it.kind == acl.kind && it.resource == acl.resource;
+        let implies = it.operation == acl.operation
+            || (acl.operation == "Describe" && ["Read", "Write", "Alter"].contains(&it.operation.as_str()));
+        let is_of_cluster = acl.kind == "Cluster" && acl.operation == "Create";
+        (is_same_resource && implies) || (is_of_cluster && it.operation == "Create")
+    })
 }
 
 #[test]

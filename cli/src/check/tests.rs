@@ -11,7 +11,7 @@ fn fake() -> Fake {
 
 #[track_caller]
 fn fails(fake: &Fake, flow: &Flow, code: Code, words: &str) {
-    let findings = connect(fake, flow);
+    let findings = connect(fake, flow, &[]);
     assert_eq!((findings.ok, findings.code()), (false, code), "{}", text(&findings));
     assert!(
         text(&findings).lines().any(|line| line.starts_with("FAIL") && line.contains(words)),
@@ -22,9 +22,45 @@ fn fails(fake: &Fake, flow: &Flow, code: Code, words: &str) {
 
 #[test]
 fn a_sound_flow_passes() {
-    let findings = connect(&fake(), &flow());
+    let findings = connect(&fake(), &flow(), &[]);
     assert!(findings.ok);
     insta::assert_snapshot!(text(&findings));
+}
+
+#[test]
+fn rules_that_match_nothing_are_doubtful() {
+    let include = ["oders".to_string()];
+    let filter = verbatim_core::route::TopicFilter::new(&include, &[]).unwrap();
+    let findings = connect(&fake(), &Flow { filter, ..flow() }, &include);
+    assert_eq!((findings.ok, findings.code()), (true, Code::Done));
+    let shown = text(&findings);
+    let warned: Vec<&str> = shown.lines().filter(|line| line.starts_with("warn")).collect();
+    assert_eq!(warned.len(), 2, "{shown}");
+    assert!(warned[0].contains(r#"matches topics.include = ["oders"]"#), "{shown}");
+    assert!(warned[1].contains("names oders"), "{shown}");
+}
+
+#[test]
+fn a_target_topic_that_holds_less_is_doubtful() {
+    let mut fake = fake();
+    let small = BTreeMap::from([("max.message.bytes".to_string(), "1000".to_string())]);
+    let large = BTreeMap::from([("max.message.bytes".to_string(), "2000".to_string())]);
+    fake.set_configs(Side::Source, &"orders".into(), large);
+    fake.set_configs(Side::Target, &"orders".into(), small);
+    let findings = connect(&fake, &flow(), &[]);
+    assert!(findings.ok, "{}", text(&findings));
+    assert!(
+        text(&findings).contains("warn  target topic orders  has max.message.bytes=1000"),
+        "{}",
+        text(&findings)
+    );
+}
+
+#[test]
+fn a_topic_without_a_leader_is_named() {
+    let mut fake = fake();
+    fake.silent.insert((Side::Source, "orders".into()));
+    fails(&fake, &flow(), Code::TryAgain, "orders has no leader");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Settings to a validated flow.
 
-use super::client::{self, Property, Translated};
+use super::client::{self, Properties, Property};
 use super::error::{ConfigError, ConfigErrors};
 use super::layers::Layered;
 use super::reader::{Placed, Reader, not_in_this_version};
@@ -19,13 +19,18 @@ pub struct Config {
     pub flow: Flow,
     /// The stable id of this instance, if it has one.
     pub instance: Option<String>,
+    /// `topics.include` as it was written, to be shown where it matches nothing.
+    pub include: Vec<String>,
     /// librdkafka's properties for each cluster.
-    pub source: Translated,
-    pub target: Translated,
+    pub source: Properties,
+    pub target: Properties,
     /// Bounds every queue, in bytes.
     pub memory: u64,
 }
 
+const COMMIT_INTERVAL_DEFAULT: Duration = Duration::from_millis(500);
+/// As the clients have it by default.
+const TRANSACTION_TIMEOUT_DEFAULT_MS: u128 = 60_000;
 const MEMORY_DEFAULT: u64 = 512 << 20;
 /// Two records of the largest usual size in every queue, and what the clients need for themselves.
 const MEMORY_MIN: u64 = 32 << 20;
@@ -40,16 +45,20 @@ pub(super) fn validate(settings: Layered) -> Result<Config, ConfigErrors> {
     let replication_factor = replication_factor(&mut reader, "topics.replication.factor");
     halts_only(&mut reader);
     mode(&mut reader);
+    not_yet(&mut reader, "delivery.streams", "1");
+    not_yet(&mut reader, "limits.rate", "none");
     let start = reader.parsed("delivery.start", parse_start).map_or(Start::Earliest, |start| start.value);
-    let commit_interval =
-        duration(&mut reader, "delivery.commit.interval", Duration::from_millis(500), 1..=30_000);
+    let commit_interval = optional_duration(&mut reader, "delivery.commit.interval", 1..=30_000);
     let lanes = reader.integer("delivery.lanes", 1..=1000).map_or(8, |lanes| lanes.value);
     let ledger_replication_factor = replication_factor_of_ledger(&mut reader);
     let memory = memory(&mut reader);
     let source = cluster(&mut reader, Side::Source);
     let target = cluster(&mut reader, Side::Target);
+    if let (Some(interval), Some(target)) = (&commit_interval, &target) {
+        fits_a_transaction(&mut reader, interval, target);
+    }
     let config = match (name, filter, source, target) {
-        (Some(name), Some(filter), Some(source), Some(target)) => Some(Config {
+        (Some(name), Some((filter, include)), Some(source), Some(target)) => Some(Config {
             flow: Flow {
                 name,
                 incarnation: String::new(),
@@ -58,7 +67,7 @@ pub(super) fn validate(settings: Layered) -> Result<Config, ConfigErrors> {
                 refresh,
                 replication_factor,
                 start,
-                commit_interval,
+                commit_interval: commit_interval.map_or(COMMIT_INTERVAL_DEFAULT, |interval| interval.value),
                 lanes: u32::try_from(lanes).expect("the range is checked"),
                 ledger_replication_factor,
                 intake_bytes_max: intake_bytes_max(memory, &target),
@@ -67,6 +76,7 @@ pub(super) fn validate(settings: Layered) -> Result<Config, ConfigErrors> {
                 limits: Limits::default(),
             },
             instance,
+            include,
             source,
             target,
             memory,
@@ -105,7 +115,8 @@ fn instance(reader: &mut Reader) -> Option<String> {
     None
 }
 
-fn filter(reader: &mut Reader) -> Option<TopicFilter> {
+/// The topic rules, and the include patterns as they were written.
+fn filter(reader: &mut Reader) -> Option<(TopicFilter, Vec<String>)> {
     let mut valid = true;
     let mut patterns = |key: &str, default: &[&str]| -> Vec<String> {
         let Some(texts) = reader.texts(key) else {
@@ -124,9 +135,13 @@ fn filter(reader: &mut Reader) -> Option<TopicFilter> {
     if !valid {
         return None;
     }
-    TopicFilter::new(&include, &exclude)
-        .map_err(|error| reader.error(ConfigError::new(error.to_string())))
-        .ok()
+    match TopicFilter::new(&include, &exclude) {
+        Ok(filter) => Some((filter, include)),
+        Err(error) => {
+            reader.error(ConfigError::new(error.to_string()));
+            None
+        }
+    }
 }
 
 fn check_pattern(key: &str, pattern: &Placed<String>) -> Result<(), ConfigError> {
@@ -159,12 +174,32 @@ fn rename(reader: &mut Reader) -> Option<Rename> {
 }
 
 fn duration(reader: &mut Reader, key: &str, default: Duration, millis: RangeInclusive<u128>) -> Duration {
-    let Some(Placed { value, place }) = reader.parsed(key, parse_duration) else { return default };
-    if !millis.contains(&value.as_millis()) {
+    optional_duration(reader, key, millis).map_or(default, |duration| duration.value)
+}
+
+fn optional_duration(
+    reader: &mut Reader,
+    key: &str,
+    millis: RangeInclusive<u128>,
+) -> Option<Placed<Duration>> {
+    let duration = reader.parsed(key, parse_duration)?;
+    if !millis.contains(&duration.value.as_millis()) {
         let message = format!("{key} is between {} ms and {} ms", millis.start(), millis.end());
-        reader.error(ConfigError::at(&place, message).label("out of range"));
+        reader.error(ConfigError::at(&duration.place, message).label("out of range"));
     }
-    value
+    Some(duration)
+}
+
+/// A transaction that collects for as long as it may live is never committed.
+fn fits_a_transaction(reader: &mut Reader, interval: &Placed<Duration>, target: &Properties) {
+    let given = target.get("transaction.timeout.ms").and_then(|text| text.parse::<u128>().ok());
+    let timeout = given.unwrap_or(TRANSACTION_TIMEOUT_DEFAULT_MS);
+    if timeout < 2 * interval.value.as_millis() {
+        let message = format!(
+            "delivery.commit.interval is at most half of target.transaction.timeout.ms, which is {timeout} ms"
+        );
+        reader.error(ConfigError::at(&interval.place, message).label("too long"));
+    }
 }
 
 fn replication_factor(reader: &mut Reader, key: &str) -> Option<i16> {
@@ -202,6 +237,15 @@ fn mode(reader: &mut Reader) {
     one_of(reader, "delivery.mode", &["exactly-once"], &["at-least-once"]);
 }
 
+/// A key of a later version, given as it is by default, asks for nothing that is missing.
+fn not_yet(reader: &mut Reader, key: &str, default: &str) {
+    let Some(Placed { value, place }) = reader.written(key) else { return };
+    if value != default {
+        let error = not_in_this_version(&place, &format!("{key} = {value:?}"));
+        reader.error(error.help(format!("in this version it is {default:?}")));
+    }
+}
+
 fn halts_only(reader: &mut Reader) {
     one_of(reader, "on.gap", &["halt"], &["continue"]);
     one_of(reader, "on.truncated", &["halt"], &["continue"]);
@@ -224,7 +268,7 @@ fn one_of(reader: &mut Reader, key: &str, now: &[&str], later: &[&str]) {
     reader.error(error.help(format!("in this version it is {only}")));
 }
 
-fn cluster(reader: &mut Reader, side: Side) -> Option<Translated> {
+fn cluster(reader: &mut Reader, side: Side) -> Option<Properties> {
     let settings = reader.section(&side.to_string());
     let mut properties = Vec::new();
     for setting in settings {
@@ -253,7 +297,7 @@ fn cluster(reader: &mut Reader, side: Side) -> Option<Translated> {
 /// Bytes of records under way: a quarter of the memory, as the clients hold as much again, allocators and threads
 /// their own; or what the user gives the producer, if that is less. More of it makes nothing faster: a partition has
 /// no more than five requests of a megabyte in flight.
-fn intake_bytes_max(memory: u64, target: &Translated) -> u64 {
+fn intake_bytes_max(memory: u64, target: &Properties) -> u64 {
     let kilobytes = target.get("queue.buffering.max.kbytes").and_then(|text| text.parse::<u64>().ok());
     kilobytes.map_or(memory / 4, |kilobytes| (kilobytes * 1024).min(memory / 4))
 }

@@ -5,8 +5,10 @@ use super::place::{Kind, Place, SourceText};
 use super::reference::{self, Lookup};
 use super::schema;
 use super::tree::{Item, Setting, Value};
-use super::{toml_file, yaml_file};
+use super::{secrets, toml_file, yaml_file};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,18 +41,32 @@ impl Layers {
 
     /// Adds the variables that name a key: `VERBATIM_TOPICS_INCLUDE` is `topics.include`. Others that begin
     /// with `VERBATIM_` belong to somebody else (service links, test harnesses), unless they look like a typo.
-    pub fn environment(&mut self, variables: impl Iterator<Item = (String, String)>) {
+    /// Whatever else is in the environment need not even be text.
+    pub fn environment(&mut self, variables: impl Iterator<Item = (OsString, OsString)>) {
         self.layers += 1;
-        let mut named: Vec<(String, String, String)> =
-            variables.filter_map(|(name, value)| Some((environment_key(&name)?, name, value))).collect();
+        let named = variables.filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            Some((environment_key(&name)?, name, value))
+        });
+        let mut named: Vec<(String, String, OsString)> = named.collect();
         named.sort();
         for (key, name, value) in named {
-            let text = format!("{name}={value}");
-            let span = name.len() + 1..text.len();
-            let source = Arc::new(SourceText { name, text, kind: Kind::Environment });
-            // References are not looked for: what the environment holds is final, secrets above all.
-            self.add(text_setting(key, value, &source, span, self.layers), None);
+            match value.into_string() {
+                Ok(value) => self.variable(key, name, value),
+                Err(_) => {
+                    let message = format!("environment variable {name}: its value is not text in UTF-8");
+                    self.errors.push(ConfigError::new(message));
+                }
+            }
         }
+    }
+
+    fn variable(&mut self, key: String, name: String, value: String) {
+        let text = format!("{name}={value}");
+        let spans = (0..name.len(), name.len() + 1..text.len());
+        let source = Arc::new(SourceText { name, text, kind: Kind::Environment });
+        // References are not looked for: what the environment holds is final, secrets above all.
+        self.add(text_setting(key, value, &source, spans, self.layers), None);
     }
 
     /// Adds `--set key=value`.
@@ -58,9 +74,9 @@ impl Layers {
         self.layers += 1;
         let (key, value) = flag.split_once('=').unwrap_or((flag, ""));
         let source = SourceText { name: key.trim().into(), text: flag.into(), kind: Kind::Flag };
-        let span = (key.len() + 1).min(flag.len())..flag.len();
+        let spans = (0..key.len(), (key.len() + 1).min(flag.len())..flag.len());
         let source = Arc::new(source);
-        let setting = text_setting(key.trim().into(), value.into(), &source, span, self.layers);
+        let setting = text_setting(key.trim().into(), value.into(), &source, spans, self.layers);
         self.add(setting, Some(lookup));
     }
 
@@ -69,12 +85,26 @@ impl Layers {
     }
 
     fn add(&mut self, mut setting: Setting, lookup: Option<&dyn Lookup>) {
+        if secrets::is_secret(&setting.key) {
+            setting.value.hide();
+        }
         let resolved = lookup.map_or(Ok(()), |lookup| reference::resolve(&mut setting.value, lookup));
-        match resolved {
-            Ok(()) => {
-                self.settings.insert(setting.key.clone(), setting);
+        if let Err(error) = resolved.and_then(|()| self.refuse_twice(&setting)) {
+            return self.errors.push(error);
+        }
+        self.settings.insert(setting.key.clone(), setting);
+    }
+
+    /// Within one layer nothing says which of two values wins. A file can spell one key in two ways: `a.b = 1`
+    /// and `"a.b" = 2` are two keys to TOML.
+    fn refuse_twice(&self, setting: &Setting) -> Result<(), ConfigError> {
+        match self.settings.get(&setting.key) {
+            Some(earlier) if earlier.layer == setting.layer => {
+                Err(ConfigError::at(&setting.key_place, format!("{} is given twice", setting.key))
+                    .label("given here again")
+                    .help(format!("it stands at {} too; keep one of them", earlier.key_place)))
             }
-            Err(error) => self.errors.push(error),
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -93,11 +123,11 @@ fn text_setting(
     key: String,
     value: String,
     source: &Arc<SourceText>,
-    span: std::ops::Range<usize>,
+    (key_span, value_span): (Range<usize>, Range<usize>),
     layer: usize,
 ) -> Setting {
-    let place = Place::new(source, span);
+    let place = Place::new(source, value_span);
     let list = toml_file::parse_list(&value, &place);
-    let value = Item { value: list.map_or(Value::Text(value), Value::List), place: place.clone() };
-    Setting { key, key_place: place, value, layer }
+    let value = Item { value: list.map_or(Value::Text(value), Value::List), place };
+    Setting { key, key_place: Place::new(source, key_span), value, layer }
 }

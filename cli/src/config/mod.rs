@@ -10,17 +10,20 @@ mod place;
 mod reader;
 mod reference;
 mod schema;
+mod secrets;
 mod starter;
 mod toml_file;
 mod tree;
 mod values;
 mod yaml_file;
 
+pub use client::Properties;
 pub use error::{ConfigError, ConfigErrors};
 pub use flow::Config;
 pub use layers::Layers;
 pub use place::{Kind, Place, SourceText};
 pub use reference::{Lookup, Process};
+pub(crate) use secrets::excerpt;
 pub use starter::STARTER;
 pub use values::{parse_duration, parse_time};
 
@@ -40,7 +43,7 @@ pub fn load(files: &[PathBuf], flags: &[String]) -> Result<Config, ConfigErrors>
     if !errors.is_empty() {
         return Err(ConfigErrors(errors));
     }
-    layers.environment(std::env::vars());
+    layers.environment(std::env::vars_os());
     for flag in flags {
         layers.flag(flag, &Process);
     }

@@ -5,12 +5,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A text that configuration came from.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct SourceText {
     /// A file's path as the user gave it, or what else the text is.
     pub name: String,
     pub text: String,
     pub kind: Kind,
+}
+
+impl fmt::Debug for SourceText {
+    /// Without the text, which may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceText")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +37,19 @@ pub enum Kind {
 pub struct Place {
     pub source: Arc<SourceText>,
     pub span: Range<usize>,
+    /// What stands there must not be shown.
+    pub secret: bool,
 }
 
 impl Place {
     pub fn new(source: &Arc<SourceText>, span: Range<usize>) -> Place {
         let end = span.end.min(source.text.len());
-        Place { source: Arc::clone(source), span: span.start.min(end)..end }
+        Place { source: Arc::clone(source), span: span.start.min(end)..end, secret: false }
+    }
+
+    /// A part of this place, as secret as the whole.
+    fn part(&self, span: Range<usize>) -> Place {
+        Place { secret: self.secret, ..Place::new(&self.source, span) }
     }
 
     pub fn text(&self) -> &str {
@@ -55,7 +72,7 @@ impl Place {
         match (written == value).then(|| characters.get(index)).flatten() {
             Some((_, range)) => {
                 let start = self.span.start;
-                Place::new(&self.source, start + range.start..start + range.end)
+                self.part(start + range.start..start + range.end)
             }
             None => self.clone(),
         }
@@ -66,7 +83,7 @@ impl Place {
         match self.text().find(needle) {
             Some(at) => {
                 let start = self.span.start + at;
-                Place::new(&self.source, start..start + needle.len())
+                self.part(start..start + needle.len())
             }
             None => self.clone(),
         }

@@ -46,6 +46,17 @@ impl Reader {
         }
     }
 
+    /// A text or a number, as it was written.
+    pub(super) fn written(&mut self, key: &str) -> Option<Placed<String>> {
+        let item = self.settings.remove(key)?.value;
+        match item.value {
+            Value::Text(value) | Value::Number(value) => Some(Placed { value, place: item.place }),
+            Value::Bool(_) | Value::List(_) | Value::Empty => {
+                self.wrong_kind(key, "a text or a number", &item)
+            }
+        }
+    }
+
     /// A text that `parse` understands.
     pub(super) fn parsed<T, E: ToString>(
         &mut self,

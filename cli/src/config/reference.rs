@@ -6,10 +6,12 @@
 use super::error::ConfigError;
 use super::place::Place;
 use super::tree::{Item, Value};
+use std::env::VarError;
 
 /// What references may look up; the process's environment, or a test's.
 pub trait Lookup {
-    fn variable(&self, name: &str) -> Option<String>;
+    /// A variable may be absent, or hold something that is not text.
+    fn variable(&self, name: &str) -> Result<String, VarError>;
     fn file(&self, path: &str) -> std::io::Result<String>;
 }
 
@@ -18,8 +20,8 @@ pub trait Lookup {
 pub struct Process;
 
 impl Lookup for Process {
-    fn variable(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
+    fn variable(&self, name: &str) -> Result<String, VarError> {
+        std::env::var(name)
     }
 
     fn file(&self, path: &str) -> std::io::Result<String> {
@@ -79,12 +81,18 @@ fn one(inside: &str, place: &Place, lookup: &dyn Lookup) -> Result<String, Confi
         ));
     }
     match (lookup.variable(name), default) {
-        (Some(value), Some(default)) if value.is_empty() => Ok(default.into()),
-        (Some(value), _) => Ok(value),
-        (None, Some(default)) => Ok(default.into()),
-        (None, None) => Err(ConfigError::at(place, format!("the environment has no variable {name}"))
-            .label("not set")
-            .help(format!("set it, or give a default: ${{{name}:-default}}"))),
+        (Ok(value), Some(default)) if value.is_empty() => Ok(default.into()),
+        (Ok(value), _) => Ok(value),
+        (Err(VarError::NotUnicode(_)), _) => {
+            let message = format!("the environment's variable {name} is not text in UTF-8");
+            Err(ConfigError::at(place, message).label("not text"))
+        }
+        (Err(VarError::NotPresent), Some(default)) => Ok(default.into()),
+        (Err(VarError::NotPresent), None) => {
+            Err(ConfigError::at(place, format!("the environment has no variable {name}"))
+                .label("not set")
+                .help(format!("set it, or give a default: ${{{name}:-default}}")))
+        }
     }
 }
 
@@ -97,11 +105,12 @@ mod tests {
     struct Fixed;
 
     impl Lookup for Fixed {
-        fn variable(&self, name: &str) -> Option<String> {
+        fn variable(&self, name: &str) -> Result<String, VarError> {
             match name {
-                "HOST" => Some("broker-1".into()),
-                "EMPTY" => Some(String::new()),
-                _ => None,
+                "HOST" => Ok("broker-1".into()),
+                "EMPTY" => Ok(String::new()),
+                "NOT_TEXT" => Err(VarError::NotUnicode("?".into())),
+                _ => Err(VarError::NotPresent),
             }
         }
 
@@ -137,6 +146,10 @@ mod tests {
     #[test]
     fn what_cannot_be_replaced_is_named_by_place() {
         assert_eq!(resolved("x-${NONE}"), Err("a:1:7: the environment has no variable NONE".into()));
+        assert_eq!(
+            resolved("${NOT_TEXT:-x}"),
+            Err("a:1:5: the environment's variable NOT_TEXT is not text in UTF-8".into())
+        );
         assert!(resolved("${file:/none}").unwrap_err().starts_with("a:1:5: cannot read the file"));
         assert_eq!(resolved("${a b}"), Err("a:1:5: ${a b} is not a reference".into()));
         assert_eq!(resolved("${HOST"), Err("a:1:5: this reference has no closing }".into()));

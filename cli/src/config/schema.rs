@@ -21,16 +21,16 @@ pub(super) const KEYS: [&str; 18] = [
     "on.recreated",
     "on.oversized",
     "limits.memory",
-    // Listed last on purpose: sections are suggested only when no key is near.
+    // The one client property that must be there; `[target]` has it too.
     "source.bootstrap.servers",
 ];
 
 /// Sections, each with keys of its own. Those of later versions are known, so that nobody calls them a typo.
 pub(super) const SECTIONS: [&str; 7] = ["source", "target", "topics", "delivery", "on", "limits", "http"];
 
-/// Keys of a later version.
+/// Keys of a later version. `delivery.streams` and `limits.rate` are too, but may be given as they are by default.
 pub(super) fn is_later(key: &str) -> bool {
-    matches!(key, "delivery.streams" | "limits.rate") || key == "http" || key.starts_with("http.")
+    key == "http" || key.starts_with("http.")
 }
 
 /// The valid key nearest to `key`, if any is near enough to have been meant.

@@ -3,11 +3,13 @@ pub const STARTER: &str = r#"# verbatim: copies topics from a source Kafka clust
 # Check this file with   verbatim check -c FILE   and both clusters with   verbatim check -c FILE --connect
 # In any text: ${NAME}, ${NAME:-default} and ${file:/path/to/secret} are replaced.
 
-# The flow's name. Its group, ledger and transactional ids on the target derive from it.
+# The flow's name. Its group, ledger and transactional ids on the target derive from it. Never change it: a flow under
+# another name begins anew, and copies everything again.
 name = "mirror"
 
-# A stable id of this instance, if you have one: a restart then takes its lanes back at once.
-# instance = "${HOSTNAME}"
+# A stable id of this instance, if you have one: a restart then takes its lanes back at once. No two instances may
+# share it.
+# instance = "${HOSTNAME:-mirror-1}"
 
 # Any Kafka client property, under Kafka's own name.
 [source]

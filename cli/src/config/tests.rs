@@ -1,4 +1,7 @@
 use super::*;
+use std::env::VarError;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 use verbatim_core::config::Start;
 use verbatim_core::time::Timestamp;
@@ -6,8 +9,8 @@ use verbatim_core::time::Timestamp;
 struct NoVariables;
 
 impl Lookup for NoVariables {
-    fn variable(&self, name: &str) -> Option<String> {
-        (name == "LANES").then(|| "16".into())
+    fn variable(&self, name: &str) -> Result<String, VarError> {
+        if name == "LANES" { Ok("16".into()) } else { Err(VarError::NotPresent) }
     }
 
     fn file(&self, _path: &str) -> std::io::Result<String> {
@@ -160,7 +163,7 @@ fn a_wrong_value_is_named_by_its_origin() {
     let from = |environment: &[(&str, &str)], flags: &[&str]| {
         let mut layers = Layers::default();
         layers.file("a.toml", toml(""), &NoVariables);
-        layers.environment(environment.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+        layers.environment(environment.iter().map(|(name, value)| (name.into(), value.into())));
         flags.iter().for_each(|flag| layers.flag(flag, &NoVariables));
         validate(layers).unwrap_err().to_string()
     };
@@ -192,13 +195,68 @@ fn unknown_keys_are_refused_by_place_with_the_nearest() {
 fn what_comes_later_is_refused_as_such() {
     refuses("[http]\nlisten = \"x\"", "m.toml:5:1: http.listen is not in this version");
     refuses("[http]", "m.toml:4:2: http is not in this version");
-    refuses("limits.rate = \"none\"", "limits.rate is not in this version");
-    refuses("delivery.streams = 1", "delivery.streams is not in this version");
+    refuses("limits.rate = \"50MiB/s\"", "limits.rate = \"50MiB/s\" is not in this version");
+    refuses("delivery.streams = 2", "delivery.streams = \"2\" is not in this version");
+    refuses("delivery.streams = true", "delivery.streams is a text or a number");
     refuses("delivery.mode = \"at-least-once\"", "delivery.mode = \"at-least-once\" is not in this version");
     refuses("[on]\ngap = \"continue\"", "m.toml:5:7: on.gap = \"continue\" is not in this version");
     refuses("on.oversized = \"skip\"", "is not in this version");
     refuses("on.recreated = \"restart\"", "is not in this version");
     refuses("on.gap = \"ignore\"", "on.gap cannot be \"ignore\" | in this version it is \"halt\"");
+}
+
+#[test]
+fn what_comes_later_may_be_given_as_it_is_by_default() {
+    read("m.toml", &toml("delivery.streams = 1\nlimits.rate = \"none\"\ndelivery.mode = \"exactly-once\""))
+        .unwrap();
+    read("m.toml", &toml("delivery.streams = \"1\"")).unwrap();
+}
+
+#[test]
+fn a_key_given_twice_in_one_file_is_refused_however_it_is_spelled() {
+    refuses(
+        "[topics]\nreplication.factor = 1\n\"replication.factor\" = 3",
+        "m.toml:6:1: topics.replication.factor is given twice | it stands at m.toml:5:13 too; keep one of them",
+    );
+    let dotted =
+        "name: f\nsource: {bootstrap.servers: a}\ntarget: {bootstrap.servers: b, bootstrap: {servers: c}}\n";
+    let yaml = read("m.yaml", dotted).unwrap_err().to_string();
+    assert!(yaml.contains("target.bootstrap.servers is given twice"), "{yaml}");
+}
+
+#[test]
+fn what_is_not_text_in_the_environment_is_no_panic() {
+    let not_text = || OsString::from_vec(vec![0xff, 0xfe]);
+    let from = |variables: Vec<(OsString, OsString)>| {
+        let mut layers = Layers::default();
+        layers.file("a.toml", toml(""), &NoVariables);
+        layers.environment(variables.into_iter());
+        validate(layers)
+    };
+    from(vec![("LS_COLORS".into(), not_text()), (not_text(), "x".into())]).unwrap();
+    let error = from(vec![("VERBATIM_DELIVERY_LANES".into(), not_text())]).unwrap_err().to_string();
+    assert_eq!(error, "environment variable VERBATIM_DELIVERY_LANES: its value is not text in UTF-8");
+}
+
+#[test]
+fn a_commit_interval_fits_into_a_transaction() {
+    let interval = "delivery.commit.interval = \"20s\"\n";
+    read("m.toml", &toml(interval)).unwrap();
+    refuses(
+        &format!("{interval}target.transaction.timeout.ms = 30000"),
+        "delivery.commit.interval is at most half of target.transaction.timeout.ms, which is 30000 ms",
+    );
+}
+
+#[test]
+fn neither_properties_nor_values_show_what_they_hold() {
+    let mut layers = Layers::default();
+    layers.file("a.toml", toml("source.sasl.password = \"hunter2\""), &NoVariables);
+    assert!(!format!("{layers:?}").contains("hunter2"), "{layers:?}");
+    let config = validate(layers).unwrap();
+    assert_eq!(config.source["sasl.password"], "hunter2");
+    let shown = format!("{config:?}");
+    assert!(shown.contains("sasl.password") && !shown.contains("hunter2"), "{shown}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A configuration as it was written, whatever the language: a flat list of dotted keys with their values.
 
 use super::place::Place;
+use std::fmt;
 
 /// One key with its value. `[source]` with `sasl.mechanism = "PLAIN"` is `source.sasl.mechanism`, however its
 /// dots were nested: TOML makes tables of them, Kafka means one name.
@@ -19,7 +20,17 @@ pub struct Item {
     pub place: Place,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl Item {
+    /// Lets no error show what stands here.
+    pub(super) fn hide(&mut self) {
+        self.place.secret = true;
+        if let Value::List(items) = &mut self.value {
+            items.iter_mut().for_each(Item::hide);
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq)]
 pub enum Value {
     Text(String),
     /// An integer or a decimal fraction, as it was written.
@@ -40,6 +51,13 @@ impl Value {
             Value::List(_) => "a list",
             Value::Empty => "a section",
         }
+    }
+}
+
+impl fmt::Debug for Value {
+    /// Without what it holds, which may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())
     }
 }
 

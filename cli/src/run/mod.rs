@@ -1,6 +1,8 @@
 //! `verbatim run`: one instance of the flow, until it is stopped or has come to its end.
 
 mod outcome;
+mod signals;
+mod watched;
 
 use crate::args::{Output, RunArgs};
 use crate::config::Config;
@@ -10,18 +12,18 @@ use crate::output;
 use crate::progress::Progress;
 use crate::real::settings;
 use outcome::Outcome;
-use runtime_real::{RealWorld, Stopper};
+use runtime_real::RealWorld;
+use signals::Signals;
 use std::hash::{BuildHasher, RandomState};
 use std::io::IsTerminal;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use verbatim_core::command::Report;
 use verbatim_core::config::Flow;
-use verbatim_core::event::Urgency;
 use verbatim_core::exit::Exit;
 use verbatim_core::failure::Side;
 use verbatim_core::{Mirror, drive};
+use watched::Watched;
 
 /// How long clients may take to close once the mirror has ended: all that matters is settled by then.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -40,8 +42,8 @@ pub(crate) fn run(config: &Config, args: &RunArgs, form: Output) -> Result<Code,
         .enable_all()
         .build()
         .map_err(|error| Failed::new(Code::Internal, format!("no event loop: {error}")))?;
-    let (exit, report) = runtime.block_on(mirror(config, flow))?;
-    let outcome = Outcome::new(&name, exit, &report, |side| servers(config, side));
+    let (exit, report, topics) = runtime.block_on(mirror(config, flow))?;
+    let outcome = Outcome::new(&name, exit, &report, topics, |side| servers(config, side));
     if form == Output::Json {
         output::print_json(&outcome);
     }
@@ -50,29 +52,43 @@ pub(crate) fn run(config: &Config, args: &RunArgs, form: Output) -> Result<Code,
             flow = name,
             records_settled = outcome.records_settled,
             bytes_settled = outcome.bytes_settled,
-            "done"
+            topics = outcome.topics,
+            "{}",
+            outcome.message
         );
         return Ok(Code::Done);
     }
-    Err(Failed::new(outcome.code, outcome.text()))
+    let failed = Failed::new(outcome.code, outcome.text());
+    Err(match outcome.help() {
+        Some(help) => failed.help(help),
+        None => failed,
+    })
 }
 
-async fn mirror(config: &Config, flow: Flow) -> Result<(Exit, Report), Failed> {
+/// How the mirror ended, what it did, and how many topics its rules matched if it came to know.
+async fn mirror(config: &Config, flow: Flow) -> Result<(Exit, Report, Option<usize>), Failed> {
     let bounded = flow.until.is_some();
+    // Before anything is said or done: a signal that comes early must not kill.
+    let signals = Signals::catch();
     announce(config, &flow);
-    let mut world = RealWorld::start(settings(config))
+    let world = RealWorld::start(settings(config))
         .map_err(|error| Failed::new(Code::Configuration, error.to_string()))?;
-    let signals = tokio::spawn(heed_signals(world.stopper()));
+    let signals = signals.map(|signals| tokio::spawn(signals.heed(world.stopper())));
     let watcher = tokio::spawn(watch_reports(world.reports(), bounded));
-    let mut mirror = Mirror::new(world.now(), flow);
+    let reports = world.reports();
+    let mut mirror = Mirror::new(world.now(), flow.clone());
+    let mut world = Watched::new(world, flow);
     let exit = drive(&mut mirror, &mut world).await;
-    let report = world.reports().borrow().clone();
+    let topics = world.matched().map(|matched| matched.topics);
+    let report = reports.borrow().clone();
     watcher.abort();
-    signals.abort();
+    if let Some(signals) = signals {
+        signals.abort();
+    }
     // Waits until the bar is gone, so that the last lines stand by themselves.
     let _ = watcher.await;
-    world.shut_down(CLOSE_MAX);
-    Ok((exit, report))
+    world.into_inner().shut_down(CLOSE_MAX);
+    Ok((exit, report, topics))
 }
 
 fn announce(config: &Config, flow: &Flow) {
@@ -82,6 +98,9 @@ fn announce(config: &Config, flow: &Flow) {
         source_servers = servers(config, Side::Source),
         target_servers = servers(config, Side::Target),
         lanes = flow.lanes,
+        include = ?config.include,
+        rename = flow.rename.fingerprint(),
+        start = ?flow.start,
         until = flow.until.map(|until| format!("{until:?}")),
         version = env!("CARGO_PKG_VERSION"),
         "mirroring"
@@ -103,29 +122,6 @@ fn incarnation(instance: Option<&str>) -> String {
     // The standard library seeds its hashers from the system's randomness.
     let random = RandomState::new().hash_one(std::process::id());
     format!("{name}-{random:016x}")
-}
-
-/// The first signal settles and leaves; another one aborts. Nothing is lost either way.
-async fn heed_signals(stopper: Stopper) {
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::warn!("signals cannot be heeded: this process can only be killed");
-        return;
-    };
-    let mut urgency = Urgency::Settle;
-    loop {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        match urgency {
-            Urgency::Settle => tracing::info!("stopping: settling what was read; signal again to abort"),
-            Urgency::Now => tracing::info!("stopping at once"),
-        }
-        stopper.stop(urgency);
-        urgency = Urgency::Now;
-    }
 }
 
 /// Shows reports: as a bar for a bounded run on a terminal, as a log line now and then otherwise.

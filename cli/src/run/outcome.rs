@@ -16,6 +16,8 @@ pub(crate) struct Outcome {
     pub exit_code: u8,
     pub result: &'static str,
     pub message: String,
+    /// How many source topics the rules matched, as last listed; absent where no listing came.
+    pub topics: Option<usize>,
     /// By this instance.
     pub records_settled: u64,
     pub bytes_settled: u64,
@@ -41,9 +43,15 @@ pub(crate) struct Open {
 }
 
 impl Outcome {
-    /// `servers` says where each cluster was looked for.
-    pub(crate) fn new(flow: &str, exit: Exit, report: &Report, servers: impl Fn(Side) -> String) -> Outcome {
-        let (code, result, message) = words(&exit, servers);
+    /// `topics` is how many topics the rules matched; `servers` says where each cluster was looked for.
+    pub(crate) fn new(
+        flow: &str,
+        exit: Exit,
+        report: &Report,
+        topics: Option<usize>,
+        servers: impl Fn(Side) -> String,
+    ) -> Outcome {
+        let (code, result, message) = words(&exit, topics, servers);
         let (mut halted, mut open_transactions) = (Vec::new(), Vec::new());
         match exit {
             Exit::Halted(partitions) => {
@@ -57,13 +65,20 @@ impl Outcome {
                 open_transactions
                     .extend(partitions.iter().flat_map(|(partition, open)| opens(partition, open)));
             }
-            _ => {}
+            Exit::Done
+            | Exit::Unreachable(..)
+            | Exit::Unsettled(_)
+            | Exit::NotAuthorized(..)
+            | Exit::Configuration(_)
+            | Exit::Replaced(_)
+            | Exit::Internal(_) => {}
         }
         Outcome {
             flow: flow.into(),
             exit_code: code as u8,
             result,
             message,
+            topics,
             records_settled: report.records_settled,
             bytes_settled: report.bytes_settled,
             halted,
@@ -84,6 +99,11 @@ impl Outcome {
         });
         std::iter::once(self.message.clone()).chain(halted).chain(open).collect::<Vec<_>>().join("\n")
     }
+
+    /// Where to read on, if anywhere.
+    pub(crate) fn help(&self) -> Option<&'static str> {
+        (!self.halted.is_empty()).then_some("docs/halts.md says for each reason what it means and what to do")
+    }
 }
 
 /// A partition that is held back without anybody known to do it is listed too.
@@ -100,8 +120,15 @@ fn opens(partition: &SourcePartition, open: &[OpenTransaction]) -> Vec<Open> {
     open.iter().map(|open| row(open.first, open.producer_id)).collect()
 }
 
-fn words(exit: &Exit, servers: impl Fn(Side) -> String) -> (Code, &'static str, String) {
+fn words(
+    exit: &Exit,
+    topics: Option<usize>,
+    servers: impl Fn(Side) -> String,
+) -> (Code, &'static str, String) {
     match exit {
+        Exit::Done if topics == Some(0) => {
+            (Code::Done, "done", "done: no source topic matches, so there was nothing to copy".into())
+        }
         Exit::Done => (Code::Done, "done", "done: everything asked for is copied and settled".into()),
         Exit::Halted(partitions) => {
             let message =
@@ -126,13 +153,14 @@ fn words(exit: &Exit, servers: impl Fn(Side) -> String) -> (Code, &'static str, 
             format!("{why}; nothing is lost: a restart goes on from the ledger"),
         ),
         Exit::NotAuthorized(side, trouble) => {
-            (Code::NotAuthorized, "not-authorized", refused(*side, trouble))
+            // A cluster refuses other things than permission too, and only permission is mended by an ACL.
+            let code = Code::from(trouble);
+            let result = if code == Code::NotAuthorized { "not-authorized" } else { "refused" };
+            (code, result, refused(*side, trouble))
         }
         Exit::Configuration(why) => (Code::Configuration, "configuration", why.clone()),
-        Exit::Replaced(why) => {
-            let message = format!("another process runs under this one's instance id: {why}");
-            (Code::Configuration, "replaced", message)
-        }
+        // It says already that another process runs under this one's id.
+        Exit::Replaced(why) => (Code::Configuration, "replaced", why.clone()),
         Exit::Internal(why) => (Code::Internal, "internal", why.clone()),
     }
 }
@@ -157,7 +185,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn outcome(exit: Exit) -> Outcome {
-        Outcome::new("f", exit, &Report::default(), |_| "host:1".into())
+        Outcome::new("f", exit, &Report::default(), Some(1), |_| "host:1".into())
     }
 
     #[test]
@@ -179,12 +207,61 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_matched_nothing_says_so() {
+        let done = |topics| Outcome::new("f", Exit::Done, &Report::default(), topics, |_| String::new());
+        assert_eq!(done(Some(0)).message, "done: no source topic matches, so there was nothing to copy");
+        assert_eq!(done(Some(0)).exit_code, 0);
+        assert_eq!(done(Some(2)).message, done(None).message);
+    }
+
+    #[test]
+    fn a_refusal_that_no_acl_would_lift_is_not_77() {
+        let trouble = Trouble::Refused("the session timeout is out of range".into());
+        let outcome = outcome(Exit::NotAuthorized(Side::Target, trouble));
+        assert_eq!((outcome.exit_code, outcome.result), (78, "refused"));
+        assert!(!outcome.text().contains("ACL"), "{}", outcome.text());
+    }
+
+    #[test]
+    fn the_manual_has_a_row_for_every_reason_to_halt() {
+        use verbatim_core::ledger::HaltReason::{self, *};
+        const MANUAL: &str = include_str!("../../../docs/halts.md");
+        let all = [
+            Gap,
+            Truncated,
+            Recreated,
+            Deleted,
+            Oversized,
+            Refused,
+            Unsendable,
+            Unreadable,
+            NotAuthorized,
+            Torn,
+            RolledBack,
+            Unfit,
+        ];
+        // Names every reason, so that a new one does not compile until it stands above too.
+        let is_listed = |reason: HaltReason| match reason {
+            Gap | Truncated | Recreated | Deleted | Oversized | Refused | Unsendable | Unreadable
+            | NotAuthorized | Torn | RolledBack | Unfit => all.contains(&reason),
+        };
+        for reason in all {
+            assert!(is_listed(reason) && MANUAL.contains(&format!("\n| `{reason}` | ")), "{reason}");
+        }
+    }
+
+    #[test]
     fn partitions_are_named_with_what_stops_them() {
-        let halted = BTreeMap::from([(SourcePartition::new("t", 3), "gap at offset 5: gone".to_string())]);
+        let halted_at_5 =
+            || BTreeMap::from([(SourcePartition::new("t", 3), "gap at offset 5: gone".to_string())]);
         assert_eq!(
-            outcome(Exit::Halted(halted)).text(),
+            outcome(Exit::Halted(halted_at_5())).text(),
             "1 partition halted; the others are copied and settled\nt/3: gap at offset 5: gone"
         );
+        assert!(
+            outcome(Exit::Halted(halted_at_5())).help().is_some_and(|help| help.contains("docs/halts.md"))
+        );
+        assert_eq!(outcome(Exit::Done).help(), None);
         let open = OpenTransaction { first: Some(SourceOffset(7)), producer_id: Some(42) };
         let open = BTreeMap::from([
             (SourcePartition::new("t", 0), vec![open]),

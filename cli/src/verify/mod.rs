@@ -5,24 +5,27 @@
 
 mod compacted;
 mod compare;
+mod coverage;
 mod partition;
 mod report;
 
 pub(crate) use report::{Report, text};
 
-use crate::clusters::{Clusters, Extent};
+use crate::clusters::{Clusters, Extent, Extents};
 use crate::exit_code::Code;
 use crate::failed::Failed;
 use crate::ledger::Ledger;
-use crate::status::{describe, exists, partitions, refuse_unknown};
+use crate::matching::Matched;
+use crate::parallel;
+use crate::status::{describe, describe_known, exists, partitions, refuse_unknown};
 use kafka_types::{Partition, SourceOffset, SourcePartition, TargetOffset, TargetPartition, TopicName};
 use partition::Subject;
-use report::{Difference, Kind, PartitionReport};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use report::{Difference, Kind, PartitionReport, Unread};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use verbatim_core::config::Flow;
-use verbatim_core::event::Listing;
+use verbatim_core::event::{Listing, TopicInfo};
 use verbatim_core::failure::{Side, Trouble};
 use verbatim_core::ledger::Entry;
 
@@ -54,10 +57,12 @@ struct Scene<'a, C> {
     source: Listing,
     target: Listing,
     ledger: Ledger,
-    source_extents: BTreeMap<SourcePartition, Extent<SourceOffset>>,
+    source_extents: Extents<SourcePartition, SourceOffset>,
     /// Read before the ledger, so that the ledger accounts for all records of the mirror's below them.
-    target_extents: BTreeMap<TargetPartition, Extent<TargetOffset>>,
+    target_extents: Extents<TargetPartition, TargetOffset>,
     compacted: BTreeSet<(Side, TopicName)>,
+    /// Whether a cluster has become unreachable: then no other partition is waited for.
+    gone: AtomicBool,
 }
 
 pub(crate) fn verify<C: Clusters>(
@@ -67,30 +72,10 @@ pub(crate) fn verify<C: Clusters>(
     patience: Patience,
 ) -> Result<Report, Failed> {
     let (scene, partitions) = prepare(clusters, flow, topics, patience)?;
-    let next = AtomicUsize::new(0);
     let partitions: Vec<SourcePartition> = partitions.into_iter().collect();
-    let work = || {
-        let mut done = Vec::new();
-        while let Some(partition) = partitions.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push(scene.partition(partition)?);
-        }
-        Ok(done)
-    };
-    let results: Vec<Result<Vec<PartitionReport>, Failed>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..PARALLEL.min(partitions.len())).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
-    });
-    let mut reports = Vec::new();
-    for result in results {
-        reports.extend(result?);
-    }
-    reports.sort_by(|a, b| (&a.topic, a.partition).cmp(&(&b.topic, b.partition)));
-    Ok(Report {
-        flow: flow.name.to_string(),
-        equal: reports.iter().all(|report| report.difference.is_none()),
-        records: reports.iter().map(|report| report.records).sum(),
-        partitions: reports,
-    })
+    let matched = Matched::of(flow, &scene.source);
+    let reports = parallel::map(PARALLEL, &partitions, |partition| scene.partition(partition));
+    Ok(Report::new(flow.name.to_string(), matched, reports))
 }
 
 fn prepare<'a, C: Clusters>(
@@ -99,28 +84,38 @@ fn prepare<'a, C: Clusters>(
     topics: &[String],
     patience: Patience,
 ) -> Result<(Scene<'a, C>, BTreeSet<SourcePartition>), Failed> {
-    let source = describe(clusters, Side::Source)?;
-    let target = describe(clusters, Side::Target)?;
+    let mut source = describe(clusters, Side::Source)?;
+    let mut target = describe(clusters, Side::Target)?;
     let no_ledger = || {
         Failed::new(Code::Configuration, format!("the target has no ledger of a flow named {}", flow.name))
             .help("has `verbatim run` been started with this configuration?")
     };
     let before = Ledger::read(clusters, &flow.name, &target)?.ok_or_else(no_ledger)?;
+    describe_known(clusters, Side::Target, &mut target, &before)?;
     let targets = targets(&before, &target);
-    let target_extents =
-        clusters.target_extents(&targets).map_err(|trouble| Failed::trouble(Side::Target, &trouble))?;
+    let target_extents = clusters.target_extents(&targets);
     let ledger = Ledger::read(clusters, &flow.name, &target)?.ok_or_else(no_ledger)?;
+    describe_known(clusters, Side::Source, &mut source, &ledger)?;
     let partitions = partitions(flow, &source, &ledger, topics);
     refuse_unknown(topics, &partitions)?;
     let existing: Vec<SourcePartition> = partitions.iter().filter(|p| exists(&source, p)).cloned().collect();
-    let source_extents =
-        clusters.source_extents(&existing).map_err(|trouble| Failed::trouble(Side::Source, &trouble))?;
+    let source_extents = clusters.source_extents(&existing);
     let source_topics: BTreeSet<TopicName> = existing.iter().map(|p| p.topic.clone()).collect();
     let target_topics: BTreeSet<TopicName> = targets.iter().map(|p| p.topic.clone()).collect();
     let mut compacted = compacted_topics(clusters, Side::Source, source_topics)?;
     compacted.append(&mut compacted_topics(clusters, Side::Target, target_topics)?);
-    let scene =
-        Scene { clusters, flow, patience, source, target, ledger, source_extents, target_extents, compacted };
+    let scene = Scene {
+        clusters,
+        flow,
+        patience,
+        source,
+        target,
+        ledger,
+        source_extents,
+        target_extents,
+        compacted,
+        gone: AtomicBool::new(false),
+    };
     Ok((scene, partitions))
 }
 
@@ -159,36 +154,61 @@ fn compacted_topics(
 }
 
 impl<C: Clusters> Scene<'_, C> {
-    fn partition(&self, partition: &SourcePartition) -> Result<PartitionReport, Failed> {
-        let extent = self.source_extents.get(partition).copied();
+    /// What keeps one partition from being compared must not hide what is found in the others.
+    fn partition(&self, partition: &SourcePartition) -> PartitionReport {
         let mut report = PartitionReport::new(partition.topic.clone(), partition.partition);
-        report.source_end = extent.map(|extent| extent.high_watermark);
-        let Some(entry) = self.ledger.entry(partition) else {
-            self.untouched(partition, &mut report)?;
-            return Ok(report);
-        };
-        report.target_topic = Some(entry.target_topic.clone());
-        report.position = Some(entry.next);
-        report.lag = report.source_end.map(|end| end.distance_from(entry.next));
-        report.halted = entry.halted.as_ref().map(ToString::to_string);
-        if let Some(difference) = self.other_target(entry) {
-            report.difference = Some(difference);
-            return Ok(report);
+        report.taken = self.flow.filter.takes(&partition.topic);
+        report.source_end = self.seen(partition).map(|seen| seen.high_watermark);
+        if self.gone.load(Ordering::Relaxed) {
+            let why = "not looked at, since a cluster has stopped answering".into();
+            report.unread = Some(Unread { code: Code::Unreachable, why });
+            return report;
         }
-        self.compare(partition, entry, &mut report)?;
-        Ok(report)
+        let outcome = match self.ledger.entry(partition) {
+            Some(entry) => self.copied(partition, entry, &mut report),
+            None => self.untouched(partition, &mut report),
+        };
+        if let Err(failed) = outcome {
+            self.gone.fetch_or(failed.code == Code::Unreachable, Ordering::Relaxed);
+            report.unread = Some(Unread { code: failed.code, why: failed.message().into() });
+        }
+        report
+    }
+
+    /// The source partition's ends as they were seen at first, if its leader answered.
+    fn seen(&self, partition: &SourcePartition) -> Option<&Extent<SourceOffset>> {
+        self.source_extents.get(partition)?.as_ref().ok()
+    }
+
+    fn copied(
+        &self,
+        partition: &SourcePartition,
+        entry: &Entry,
+        report: &mut PartitionReport,
+    ) -> Result<(), Failed> {
+        report.target_topic = Some(entry.target_topic.clone());
+        report.stands_at(entry.next);
+        report.halted = entry.halted.as_ref().map(ToString::to_string);
+        match self.other_target(entry)? {
+            Some(difference) => report.difference = Some(difference),
+            None => self.compare(partition, entry, report)?,
+        }
+        Ok(())
     }
 
     /// Nothing was copied, so nothing of the mirror's time may stand in the target partition.
     fn untouched(&self, partition: &SourcePartition, report: &mut PartitionReport) -> Result<(), Failed> {
         report.notes.push("nothing copied yet".into());
-        let Some(record) = self.ledger.topic(&partition.topic) else { return Ok(()) };
-        let position = record.start(partition.partition);
-        report.position = Some(position);
-        report.lag = report.source_end.map(|end| end.distance_from(position));
+        let Some(record) = self.ledger.topic(&partition.topic) else {
+            // The mirror has nothing to do with what holds nothing.
+            let is_empty = self.seen(partition).is_some_and(|seen| seen.start == seen.high_watermark);
+            report.lag = is_empty.then_some(0);
+            return Ok(());
+        };
+        report.stands_at(record.start(partition.partition).offset);
         if let Some(pin) = &record.target {
             report.target_topic = Some(pin.topic.clone());
-            let same = self.target.topics.get(&pin.topic).is_some_and(|info| info.id == pin.id);
+            let same = self.known(Side::Target, &pin.topic)?.is_some_and(|info| info.id == pin.id);
             if same {
                 report.difference = self.stray(partition, &pin.topic, Some(pin.end(partition.partition)))?;
             }
@@ -197,15 +217,27 @@ impl<C: Clusters> Scene<'_, C> {
     }
 
     /// A target topic that is gone, or another one of the same name, holds none of the copies.
-    fn other_target(&self, entry: &Entry) -> Option<Difference> {
-        let detail = match self.target.topics.get(&entry.target_topic) {
+    fn other_target(&self, entry: &Entry) -> Result<Option<Difference>, Failed> {
+        let detail = match self.known(Side::Target, &entry.target_topic)? {
             None => format!("the target topic {} is gone", entry.target_topic),
             Some(info) if info.id != entry.target_id => {
                 format!("the target topic {} was deleted and made again", entry.target_topic)
             }
-            Some(_) => return None,
+            Some(_) => return Ok(None),
         };
-        Some(Difference { kind: Kind::Target, source_offset: None, target_offset: None, detail })
+        Ok(Some(Difference { kind: Kind::Target, source_offset: None, target_offset: None, detail }))
+    }
+
+    /// What a topic is, if it is there. One that could not be described is neither there nor gone.
+    fn known(&self, side: Side, topic: &TopicName) -> Result<Option<&TopicInfo>, Failed> {
+        let listing = match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        };
+        match listing.trouble.get(topic) {
+            Some(trouble) => Err(Failed::trouble(side, trouble)),
+            None => Ok(listing.topics.get(topic)),
+        }
     }
 
     fn compare(
@@ -215,7 +247,7 @@ impl<C: Clusters> Scene<'_, C> {
         report: &mut PartitionReport,
     ) -> Result<(), Failed> {
         let same_source =
-            self.source.topics.get(&partition.topic).is_some_and(|info| info.id == entry.source_id);
+            self.known(Side::Source, &partition.topic)?.is_some_and(|info| info.id == entry.source_id);
         if !same_source {
             report.notes.push("the source topic is gone or was made again".into());
         }
@@ -225,7 +257,7 @@ impl<C: Clusters> Scene<'_, C> {
             let target =
                 TargetPartition { topic: entry.target_topic.clone(), partition: partition.partition };
             let target_extent = self.visible(&target, entry)?;
-            let source_extent = if same_source { self.source_extent(partition)? } else { None };
+            let source_extent = same_source.then(|| self.source_extent(partition)).transpose()?;
             let subject = Subject {
                 source: partition,
                 entry,
@@ -249,21 +281,25 @@ impl<C: Clusters> Scene<'_, C> {
         Ok(())
     }
 
-    fn source_extent(&self, partition: &SourcePartition) -> Result<Option<Extent<SourceOffset>>, Failed> {
-        let extents = self.clusters.source_extents(std::slice::from_ref(partition));
-        Ok(extents.map_err(|trouble| Failed::trouble(Side::Source, &trouble))?.get(partition).copied())
+    /// A leader that does not answer leaves the partition uncompared. It must not look like a source that has
+    /// nothing left.
+    fn source_extent(&self, partition: &SourcePartition) -> Result<Extent<SourceOffset>, Failed> {
+        let extent = self.clusters.source_extents(std::slice::from_ref(partition)).remove(partition);
+        let silent = || Err(Trouble::Passing(format!("no answer about {partition}")));
+        extent.unwrap_or_else(silent).map_err(|trouble| Failed::trouble(Side::Source, &trouble))
+    }
+
+    fn target_extent(&self, target: &TargetPartition) -> Result<Extent<TargetOffset>, Failed> {
+        let extent = self.clusters.target_extents(std::slice::from_ref(target)).remove(target);
+        let silent = || Err(Trouble::Passing(format!("no answer about {target}")));
+        extent.unwrap_or_else(silent).map_err(|trouble| Failed::trouble(Side::Target, &trouble))
     }
 
     /// The target's ends once all that the ledger settled can be read (S2).
     fn visible(&self, target: &TargetPartition, entry: &Entry) -> Result<Extent<TargetOffset>, Failed> {
         let deadline = Instant::now() + self.patience.visible;
         loop {
-            let extents = self.clusters.target_extents(std::slice::from_ref(target));
-            let extents = extents.map_err(|trouble| Failed::trouble(Side::Target, &trouble))?;
-            let Some(extent) = extents.get(target).copied() else {
-                let message = format!("target partition {target} has no leader");
-                return Err(Failed::new(Code::TryAgain, message));
-            };
+            let extent = self.target_extent(target)?;
             let settled = entry.target_end.unwrap_or(TargetOffset::ZERO);
             // A log that ends too early will not grow back: that is for the comparison to say.
             if settled <= extent.last_stable || extent.high_watermark < settled {
@@ -292,8 +328,11 @@ impl<C: Clusters> Scene<'_, C> {
         mut settled: Option<TargetOffset>,
     ) -> Result<Option<Difference>, Failed> {
         let target = TargetPartition { topic: topic.clone(), partition: partition.partition };
-        let Some(end) = self.target_extents.get(&target).map(|extent| extent.last_stable) else {
-            return Ok(None);
+        let end = match self.target_extents.get(&target) {
+            // The mirror began with it after the ends were read, so it holds nothing below them.
+            None => return Ok(None),
+            Some(Err(trouble)) => return Err(Failed::trouble(Side::Target, trouble)),
+            Some(Ok(extent)) => extent.last_stable,
         };
         let deadline = Instant::now() + self.patience.accounted;
         loop {

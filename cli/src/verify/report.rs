@@ -1,5 +1,8 @@
 //! What `verify` found, for people and for scripts.
 
+use super::coverage::{Coverage, left_out};
+use crate::exit_code::Code;
+use crate::matching::Matched;
 use crate::table::{cell, count, table};
 use kafka_types::{Partition, SourceOffset, TargetOffset, TopicName};
 use serde::Serialize;
@@ -8,10 +11,38 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Report {
     pub flow: String,
+    /// No difference was found in what was compared.
     pub equal: bool,
+    /// Everything that the flow takes of the source was compared: something matches, and no partition is behind,
+    /// halted, not begun or unreadable.
+    pub complete: bool,
     /// Compared on both sides, over all partitions.
     pub records: u64,
     pub partitions: Vec<PartitionReport>,
+    #[serde(skip)]
+    pub matched: Matched,
+}
+
+impl Report {
+    pub(super) fn new(flow: String, matched: Matched, partitions: Vec<PartitionReport>) -> Report {
+        let is_whole = |partition: &PartitionReport| partition.coverage() == Coverage::Whole;
+        Report {
+            flow,
+            equal: partitions.iter().all(|partition| partition.difference.is_none()),
+            complete: 0 < matched.topics && partitions.iter().all(is_whole),
+            records: partitions.iter().map(|partition| partition.records).sum(),
+            partitions,
+            matched,
+        }
+    }
+
+    /// A difference is the answer, whatever else could not be read. Without one, what must be mended first decides.
+    pub(crate) fn code(&self) -> Code {
+        if !self.equal {
+            return Code::Data;
+        }
+        Code::first(self.partitions.iter().filter_map(|partition| Some(partition.unread.as_ref()?.code)))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +61,10 @@ pub(crate) struct PartitionReport {
     pub difference: Option<Difference>,
     /// Why the partition stands still, if it does.
     pub halted: Option<String>,
+    /// Why comparing did not come to its end, if it did not.
+    pub unread: Option<Unread>,
+    /// Whether the topic rules take the topic; what they leave out now may have been copied before.
+    pub taken: bool,
     /// What was not or not fully compared, and why.
     pub notes: Vec<String>,
 }
@@ -47,6 +82,15 @@ pub(crate) enum Method {
     DigestOnly,
     /// Nothing was copied yet.
     Nothing,
+}
+
+/// Why a partition could not be compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Unread {
+    #[serde(skip)]
+    pub code: Code,
+    pub why: String,
 }
 
 /// The first thing that differs in a partition.
@@ -93,15 +137,32 @@ impl PartitionReport {
             digest_equal: None,
             difference: None,
             halted: None,
+            unread: None,
+            taken: true,
             notes: Vec::new(),
         }
     }
 
+    /// To be called once the source's end is known, if it ever is.
+    pub(super) fn stands_at(&mut self, position: SourceOffset) {
+        self.position = Some(position);
+        self.lag = self.source_end.map(|end| end.distance_from(position));
+    }
+
+    /// Whether neither side has anything left of what was copied that could be compared.
+    pub(super) fn has_nothing_left(&self) -> bool {
+        self.method == Method::DigestOnly && self.digest_equal.is_none()
+    }
+
     fn result(&self) -> &'static str {
-        match (&self.difference, self.method) {
-            (Some(difference), _) => difference.kind.name(),
-            (None, Method::Nothing) => "-",
-            (None, _) => "equal",
+        match (&self.difference, &self.unread, self.method) {
+            (Some(difference), _, _) => difference.kind.name(),
+            (None, Some(_), _) => "unread",
+            (None, None, Method::Nothing) => "-",
+            (None, None, Method::DigestOnly) if self.has_nothing_left() => "-",
+            (None, None, Method::Records | Method::Suffix | Method::LastPerKey | Method::DigestOnly) => {
+                "equal"
+            }
         }
     }
 
@@ -115,6 +176,7 @@ impl PartitionReport {
             let place = if place.is_empty() { String::new() } else { format!("{}: ", place.join(", ")) };
             parts.push(format!("{place}{detail}"));
         }
+        parts.extend(self.unread.iter().map(|unread| unread.why.clone()));
         parts.extend(self.halted.iter().map(|reason| format!("halted: {reason}")));
         parts.extend(self.notes.iter().cloned());
         if parts.is_empty() { "-".into() } else { parts.join("; ") }
@@ -170,11 +232,24 @@ pub(crate) fn text(report: &Report) -> String {
             ]
         })
         .collect();
+    format!("{}{}\n", table(HEADER, &rows), verdict(report))
+}
+
+/// The closing line: it claims no more than was compared.
+fn verdict(report: &Report) -> String {
     let partitions = count(report.partitions.len(), "partition");
     let different = report.partitions.iter().filter(|partition| partition.difference.is_some()).count();
-    let verdict = match different {
-        0 => format!("equal: {} in {partitions}", count(report.records, "record")),
-        _ => format!("DIFFERENT: {different} of {partitions}"),
+    let records = count(report.records, "record");
+    let left_out = match left_out(&report.partitions) {
+        list if list.is_empty() => String::new(),
+        list => format!("; not compared to the end: {list}"),
     };
-    format!("{}{verdict}\n", table(HEADER, &rows))
+    if report.matched.topics == 0 && report.partitions.is_empty() {
+        return "nothing matches: the topic rules take no source topic, so nothing was compared".into();
+    }
+    match (different, report.complete) {
+        (0, true) => format!("equal: {records} in {partitions}"),
+        (0, false) => format!("equal as far as compared: {records} in {partitions}{left_out}"),
+        _ => format!("DIFFERENT: {different} of {partitions}{left_out}"),
+    }
 }

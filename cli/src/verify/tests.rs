@@ -44,8 +44,8 @@ fn equal_partitions_are_equal() {
     fake.put(&halted, entry);
     fake.topic("untouched", log(&["a"]), 0);
     let report = verify(&fake, &flow(), &[], IMPATIENT).unwrap();
-    assert!(report.equal);
-    assert_eq!(report.records, 6);
+    assert!(report.equal && !report.complete);
+    assert_eq!((report.records, report.code()), (6, Code::Done));
     insta::assert_snapshot!(text(&report));
 }
 
@@ -150,7 +150,142 @@ fn what_stays_unreadable_is_to_be_tried_again() {
     let mut fake = Fake::new();
     fake.topic("t", log(&["a"]), 1);
     fake.target_logs.clear();
-    assert_eq!(verify(&fake, &flow(), &[], IMPATIENT).unwrap_err().code, Code::TryAgain);
+    let report = verify(&fake, &flow(), &[], IMPATIENT).unwrap();
+    assert_eq!((report.equal, report.complete, report.code()), (true, false, Code::TryAgain));
+    let json = serde_json::to_value(&report).unwrap();
+    assert!(json["partitions"][0]["unread"].as_str().unwrap().contains("t has no leader"), "{json}");
+}
+
+/// What is asked again and again and gets no answer must not pass for what is gone.
+#[test]
+fn a_leader_that_does_not_answer_proves_nothing() {
+    for side in [Side::Source, Side::Target] {
+        let mut fake = Fake::new();
+        fake.topic("other", log(&["a"]), 1);
+        fake.topic("t", log(&["a", "b"]), 2);
+        fake.topic("untouched", Log::new(), 0);
+        for topic in ["t", "untouched"] {
+            fake.silent.insert((side, topic.into()));
+        }
+        let report = verify(&fake, &flow(), &[], IMPATIENT).unwrap();
+        assert_eq!(report.code(), Code::TryAgain, "{side}");
+        let [other, silent, untouched] = report.partitions.as_slice() else { panic!("{report:?}") };
+        assert_eq!((other.method, &other.unread), (Method::Records, &None));
+        assert!(silent.unread.as_ref().unwrap().why.contains("t has no leader"), "{silent:?}");
+        assert_eq!(silent.method, Method::Nothing, "{side}");
+        assert_eq!(untouched.unread.is_some(), side == Side::Target, "strays could be there");
+        assert!(!report.complete);
+        let shown = text(&report);
+        let closing = shown.lines().last().unwrap();
+        assert!(closing.starts_with("equal as far as compared: 1 record in 3 partitions"), "{shown}");
+        assert!(closing.contains("could not be read"), "{shown}");
+    }
+}
+
+/// Brokers list no topic that may not be described, as if it were gone.
+#[test]
+fn a_topic_that_may_not_be_described_is_not_gone() {
+    for side in [Side::Source, Side::Target] {
+        let mut fake = Fake::new();
+        fake.topic("other", log(&["a"]), 1);
+        fake.topic("t", log(&["a", "b"]), 2);
+        fake.hidden.insert((side, "t".into()));
+        let report = verify(&fake, &flow(), &[], IMPATIENT).unwrap();
+        assert_eq!(
+            (report.equal, report.complete, report.code()),
+            (true, false, Code::NotAuthorized),
+            "{side}"
+        );
+        assert!(
+            report.partitions[1].unread.as_ref().unwrap().why.contains("Describe on Topic t"),
+            "{report:?}"
+        );
+    }
+}
+
+#[test]
+fn a_difference_is_the_answer_whatever_else_cannot_be_read() {
+    let mut fake = Fake::new();
+    fake.topic("silent", log(&["a"]), 1);
+    fake.silent.insert((Side::Source, "silent".into()));
+    fake.topic("t", log(&["a", "b"]), 2);
+    target(&mut fake)[0].value = None;
+    let report = verify(&fake, &flow(), &[], IMPATIENT).unwrap();
+    assert_eq!(report.code(), Code::Data);
+    let shown = text(&report);
+    let closing = "DIFFERENT: 1 of 2 partitions; not compared to the end: 1 could not be read\n";
+    assert!(shown.ends_with(closing), "{shown}");
+}
+
+#[test]
+fn what_may_not_be_read_is_77() {
+    let mut fake = Fake::new();
+    fake.topic("secret", log(&["a"]), 1);
+    fake.topic("silent", log(&["a"]), 1);
+    fake.unreadable.push("secret".into());
+    fake.silent.insert((Side::Source, "silent".into()));
+    assert_eq!(verify(&fake, &flow(), &[], IMPATIENT).unwrap().code(), Code::NotAuthorized);
+}
+
+#[test]
+fn all_that_there_is_makes_it_complete() {
+    let mut fake = Fake::new();
+    fake.topic("t", log(&["a", "b"]), 2);
+    fake.topic("empty", Log::new(), 0);
+    let report = verify(&fake, &flow(), &[], IMPATIENT).unwrap();
+    assert!(report.equal && report.complete, "{report:?}");
+    assert!(text(&report).ends_with("equal: 2 records in 2 partitions\n"), "{}", text(&report));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["complete"], true);
+    assert_eq!(json["partitions"][1]["unread"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_topic_that_is_not_in_the_ledger_is_complete_only_if_it_is_empty() {
+    let mut fake = Fake::new();
+    fake.topic("t", log(&["a"]), 1);
+    fake.topic("late", Log::new(), 0);
+    fake.ledger.retain(|record| !String::from_utf8_lossy(&record.key).contains("late"));
+    assert!(verify(&fake, &flow(), &[], IMPATIENT).unwrap().complete);
+    fake.source_logs.insert(SourcePartition::new("late", 0), log(&["a"]));
+    let report = verify(&fake, &flow(), &[], IMPATIENT).unwrap();
+    assert!(!report.complete && text(&report).contains("1 not begun"), "{}", text(&report));
+}
+
+#[test]
+fn rules_that_match_nothing_prove_nothing() {
+    let fake = Fake::new();
+    let filter = verbatim_core::route::TopicFilter::new(&["oders".into()], &[]).unwrap();
+    let report = verify(&fake, &Flow { filter, ..flow() }, &[], IMPATIENT).unwrap();
+    assert_eq!((report.equal, report.complete, report.code()), (true, false, Code::Done));
+    assert!(text(&report).lines().last().unwrap().starts_with("nothing matches"), "{}", text(&report));
+    assert_eq!(report.matched.missing, [TopicName::from("oders")]);
+}
+
+#[test]
+fn what_is_left_out_by_now_counts_as_far_as_it_was_copied() {
+    let mut fake = Fake::new();
+    fake.topic("retired", log(&["a", "b"]), 1);
+    fake.topic("t", log(&["a"]), 1);
+    let filter = verbatim_core::route::TopicFilter::new(&[".*".into()], &["retired".into()]).unwrap();
+    let report = verify(&fake, &Flow { filter, ..flow() }, &[], IMPATIENT).unwrap();
+    assert!(report.complete && !report.partitions[0].taken, "{report:?}");
+}
+
+#[test]
+fn where_both_sides_have_deleted_everything_nothing_is_called_equal() {
+    let mut fake = Fake::new();
+    let partition = fake.topic("t", log(&["a", "b", "c"]), 3);
+    fake.source_logs.get_mut(&partition).unwrap().clear();
+    fake.source_starts.insert(partition, 5);
+    target(&mut fake).remove(0);
+    let report = verify(&fake, &flow(), &[], IMPATIENT).unwrap();
+    assert!(!report.complete);
+    let shown = text(&report);
+    assert!(
+        shown.contains("digest-only  -  ") && shown.contains("1 with nothing left to compare"),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -11,12 +11,14 @@ mod ssl;
 use super::error::ConfigError;
 use super::place::Place;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
 use verbatim_core::failure::Side;
 
 pub(super) use names::nearest;
 
 /// A client property as it was written under `[source]` or `[target]`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Property {
     pub name: String,
     pub value: String,
@@ -26,7 +28,23 @@ pub(super) struct Property {
 }
 
 /// One cluster's properties under librdkafka's names.
-pub(super) type Translated = BTreeMap<String, String>;
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Properties(BTreeMap<String, String>);
+
+impl fmt::Debug for Properties {
+    /// By their names alone: some hold passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Deref for Properties {
+    type Target = BTreeMap<String, String>;
+
+    fn deref(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+}
 
 /// Whether librdkafka takes a property.
 pub(super) enum Verdict {
@@ -41,7 +59,7 @@ pub(super) fn translate(
     side: Side,
     properties: Vec<Property>,
     ask: &dyn Fn(&str, &str) -> Verdict,
-) -> Result<Translated, Vec<ConfigError>> {
+) -> Result<Properties, Vec<ConfigError>> {
     let mut errors = Vec::new();
     let mut merged: BTreeMap<String, (String, Property)> = BTreeMap::new();
     let (properties, certificates) = ssl::separate(properties);
@@ -65,7 +83,7 @@ pub(super) fn translate(
         }
     }
     if errors.is_empty() {
-        Ok(merged.into_iter().map(|(name, (value, _))| (name, value)).collect())
+        Ok(Properties(merged.into_iter().map(|(name, (value, _))| (name, value)).collect()))
     } else {
         Err(errors)
     }

@@ -59,6 +59,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("plugin.library.paths", "a plugin could change what is copied"),
     ("interceptor.classes", "records are copied byte for byte"),
     ("message.timeout.ms", "a record has as long as its transaction: use transaction.timeout.ms"),
+    ("message.max.bytes", "the brokers' and topics' own limits decide what is too large"),
+    ("max.request.size", "the brokers' and topics' own limits decide what is too large"),
     ("queue.buffering.max.messages", "limits.memory bounds every queue"),
     ("queued.min.messages", "limits.memory bounds every queue"),
     ("queued.max.messages.kbytes", "limits.memory bounds every queue"),

@@ -24,7 +24,7 @@ fn ask(name: &str, value: &str) -> Verdict {
 
 fn translated(side: Side, properties: &[(&str, &str)]) -> Vec<(String, String)> {
     let properties = properties.iter().map(|(name, value)| property(1, name, value)).collect();
-    translate(side, properties, &ask).unwrap().into_iter().collect()
+    translate(side, properties, &ask).unwrap().iter().map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
 #[track_caller]
@@ -46,7 +46,6 @@ fn java_names_become_librdkafkas() {
     check(Side::Source, &[("fetch.max.wait.ms", "100")], &[("fetch.wait.max.ms", "100")]);
     check(Side::Source, &[("metadata.broker.list", "a:1")], &[("bootstrap.servers", "a:1")]);
     check(Side::Source, &[("request.timeout.ms", "9000")], &[("socket.timeout.ms", "9000")]);
-    check(Side::Target, &[("max.request.size", "2000000")], &[("message.max.bytes", "2000000")]);
     check(Side::Target, &[("buffer.memory", "33554432")], &[("queue.buffering.max.kbytes", "32768")]);
     check(Side::Target, &[("compression.type", "zstd")], &[("compression.type", "zstd")]);
     check(Side::Target, &[("send.buffer.bytes", "-1")], &[("socket.send.buffer.bytes", "0")]);
@@ -147,12 +146,92 @@ fn what_would_break_a_promise_is_refused_with_the_reason() {
         ("session.timeout.ms", "1000", "8 s"),
         ("request.timeout.ms", "1000", "must outlast a commit"),
         ("client.id", "x", "tell them apart"),
+        ("max.request.size", "1000000", "own limits decide what is too large"),
+        ("message.max.bytes", "1000000", "own limits decide what is too large"),
         ("value.serializer", "a.StringSerializer", "byte for byte"),
         ("partition.assignment.strategy", "cooperative-sticky", "all at once"),
         ("sasl.mechanism", "GSSAPI", "not a SASL mechanism of this build"),
     ] {
         let refused = refused(Side::Target, name, value);
         assert!(refused.contains(why), "{name}: {refused}");
+    }
+}
+
+/// A value for each property that people set, other than what the mirror would set by itself.
+fn example(name: &str) -> &'static str {
+    match name {
+        "bootstrap.servers" => "a:1",
+        "broker.address.family" => "v4",
+        "client.dns.lookup" => "resolve_canonical_bootstrap_servers_only",
+        "client.rack" => "r1",
+        "debug" => "broker",
+        "security.protocol" => "SASL_SSL",
+        "sasl.mechanism" => "SCRAM-SHA-512",
+        "sasl.jaas.config" => "a.PlainLoginModule required username=\"u\" password=\"p\";",
+        "sasl.oauthbearer.config" => "principal=x",
+        "sasl.oauthbearer.extensions" => "a=b",
+        "sasl.oauthbearer.method" => "oidc",
+        "sasl.oauthbearer.token.endpoint.url" => "https://host/token",
+        "socket.keepalive.enable" => "true",
+        "socket.nagle.disable" => "false",
+        "ssl.endpoint.identification.algorithm" => "none",
+        "ssl.keystore.location" => "/k.p12",
+        "ssl.truststore.location" => "/ca.pem",
+        "ssl.keystore.type" => "PKCS12",
+        "ssl.truststore.type" => "PEM",
+        "ssl.cipher.suites" => "ECDHE-RSA-AES256-GCM-SHA384",
+        "acks" => "all",
+        "buffer.memory" => "33554432",
+        "compression.type" => "zstd",
+        "compression.level" => "5",
+        "max.in.flight.requests.per.connection" => "2",
+        "linger.ms" => "7",
+        "fetch.min.bytes" => "2",
+        text if text.starts_with("ssl.") || text.starts_with("sasl.") => "text",
+        _ => "20001",
+    }
+}
+
+/// No property is dropped in silence: each reaches a client with its value, or is refused.
+#[test]
+fn an_accepted_property_reaches_the_clients() {
+    // These only say how others are meant, or what is done anyway.
+    let says_nothing_alone = ["ssl.keystore.type", "ssl.truststore.type", "acks"];
+    let only_elsewhere =
+        [(Side::Target, "debug"), (Side::Target, "request.timeout.ms"), (Side::Target, "socket.timeout.ms")];
+    for side in [Side::Source, Side::Target] {
+        for name in names::usual() {
+            let accepted = match translate(side, vec![property(1, name, example(name))], &ask) {
+                Ok(accepted) => accepted,
+                Err(errors) => {
+                    let misplaced = names::misplaced(side, names::canonical(name)).is_some()
+                        || (name == "buffer.memory" && side == Side::Source);
+                    assert!(misplaced || only_elsewhere.contains(&(side, name)), "{side}.{name}: {errors:?}");
+                    continue;
+                }
+            };
+            assert_eq!(accepted.is_empty(), says_nothing_alone.contains(&name), "{side}.{name}");
+            for (key, value) in accepted.iter() {
+                let settings = settings(&accepted);
+                let reaches = runtime_real::client_configs(&settings, side)
+                    .iter()
+                    .any(|(_, config)| config.get(key) == Some(value.as_str()));
+                // The mirror's own bound on what is queued takes this one in.
+                let is_bound = key == "queue.buffering.max.kbytes";
+                assert!(reaches || is_bound, "{side}.{name}: no client is told");
+            }
+        }
+    }
+}
+
+fn settings(properties: &Properties) -> runtime_real::Settings {
+    runtime_real::Settings {
+        source: BTreeMap::clone(properties),
+        target: BTreeMap::clone(properties),
+        flow: verbatim_core::config::FlowName::new("f").unwrap(),
+        lanes: 1,
+        instance: None,
+        memory_bytes: 64 << 20,
     }
 }
 
