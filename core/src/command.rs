@@ -125,9 +125,23 @@ pub struct Position {
     /// record stands between here and `offset`, where there was none when the position was settled, tells that the
     /// log has diverged.
     pub last: Option<OffsetAndEpoch>,
+    /// The last record that was copied, if any was: reading begins there, and another record in its place tells that the
+    /// log has diverged. Two unclean elections can leave a log that reaches far enough under older epochs, of which
+    /// the history alone says nothing amiss.
+    pub last_record: Option<OffsetAndEpoch>,
     /// Bring neither this record nor any after it: stop there as `SourceStop::AtRefused`. Where another record stands
     /// in its place, or none, reading goes on.
     pub stop_before: Option<OffsetAndEpoch>,
+}
+
+impl Position {
+    /// Where reading begins, with the epoch to be checked.
+    pub fn beginning(&self) -> OffsetAndEpoch {
+        let here = OffsetAndEpoch { offset: self.offset, epoch: None };
+        let last = self.last.unwrap_or(here);
+        let offset = self.last_record.map_or(last.offset, |record| record.offset);
+        OffsetAndEpoch { offset: offset.min(last.offset).min(self.offset), epoch: last.epoch }
+    }
 }
 
 /// A record to append to the lane's ledger partition.

@@ -21,7 +21,7 @@ pub mod lane;
 pub mod ledger;
 pub mod mirror;
 pub mod route;
-mod source;
+pub mod source;
 mod target;
 pub mod time;
 pub mod world;

@@ -43,19 +43,27 @@ pub enum Action {
 pub struct Rule {
     pub api_key: i16,
     pub containing: Vec<u8>,
+    pub lacking: Vec<u8>,
     pub times: usize,
     pub action: Action,
 }
 
 impl Rule {
     pub fn once(api_key: i16, action: Action) -> Rule {
-        Rule { api_key, containing: Vec::new(), times: 1, action }
+        Rule { api_key, containing: Vec::new(), lacking: Vec::new(), times: 1, action }
     }
 
     /// Only for requests that hold these bytes anywhere, such as a transactional id.
     #[must_use]
     pub fn containing(mut self, bytes: impl Into<Vec<u8>>) -> Rule {
         self.containing = bytes.into();
+        self
+    }
+
+    /// Only for requests that hold these bytes nowhere.
+    #[must_use]
+    pub fn lacking(mut self, bytes: impl Into<Vec<u8>>) -> Rule {
+        self.lacking = bytes.into();
         self
     }
 
@@ -66,8 +74,11 @@ impl Rule {
     }
 
     fn picks(&self, frame: &[u8]) -> bool {
-        let holds = |bytes: &[u8]| bytes.is_empty() || frame.windows(bytes.len()).any(|part| part == bytes);
-        0 < self.times && api_key(frame) == Some(self.api_key) && holds(&self.containing)
+        let holds = |bytes: &[u8]| frame.windows(bytes.len().max(1)).any(|part| part == bytes);
+        0 < self.times
+            && api_key(frame) == Some(self.api_key)
+            && (self.containing.is_empty() || holds(&self.containing))
+            && (self.lacking.is_empty() || !holds(&self.lacking))
     }
 }
 

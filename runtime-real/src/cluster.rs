@@ -242,7 +242,7 @@ impl Cluster {
         })
     }
 
-    /// Fails with nothing where the topic is there with fewer, and with why where that could not be seen.
+    /// A broker that shows fewer has not heard of it yet, since another has just said that there are as many.
     fn has_partitions(
         &self,
         name: &TopicName,
@@ -253,7 +253,7 @@ impl Cluster {
         let listing = self.described(&BTreeSet::from([name.clone()])).map_err(|error| unseen(error.text))?;
         match listing.topics.get(name).zip(wanted.get(name)) {
             Some((topic, wanted)) if *wanted <= topic.partitions => Ok(()),
-            Some(_) => Err(None),
+            Some(_) => Err(unseen("a broker still shows fewer".into())),
             None => Err(unseen("it is not listed".into())),
         }
     }

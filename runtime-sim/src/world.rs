@@ -71,7 +71,7 @@ impl SimWorld {
         if let Some(event) = self.process.next_event() {
             return Poll::Ready(self.happened(now, event));
         }
-        let wake = wake.map(|Instant(at)| at.as_micros().div_ceil(1000) as Millis);
+        let wake = wake.map(|Instant(at)| at.as_nanos().div_ceil(1_000_000) as Millis);
         if wake.is_some_and(|wake| wake <= now) {
             return Poll::Ready(self.happened(now, Event::Woke));
         }

@@ -290,7 +290,9 @@ impl BoundedRun {
     fn left(&self, ctx: &Context<'_, impl Faults>, around: &Surroundings<'_>) -> BTreeSet<SourcePartition> {
         let halted = self.halted(ctx, around);
         let ahead = self.ends.iter().filter(|(partition, end)| {
-            !self.flow.has_reached(partition, **end) || self.awaits_word(ctx, around, partition)
+            !self.flow.has_reached(partition, **end)
+                || self.awaits_word(ctx, around, partition)
+                || self.is_unwritten(ctx, around, partition)
         });
         let left = ahead.map(|(partition, _)| partition).chain(self.gone(ctx, around));
         let is_elsewhere = |partition: &SourcePartition| {
@@ -373,6 +375,17 @@ impl BoundedRun {
         let is_halted = self.flow.entries.get(partition).is_some_and(|entry| entry.halted.is_some());
         let is_elsewhere = own_lane(ctx, around, partition).is_none();
         is_halted && is_elsewhere && !self.is_present(ctx, around, partition)
+    }
+
+    /// Whether a partition has halted here and the ledger does not show it yet.
+    fn is_unwritten(
+        &self,
+        ctx: &Context<'_, impl Faults>,
+        around: &Surroundings<'_>,
+        partition: &SourcePartition,
+    ) -> bool {
+        let has_halted = own_lane(ctx, around, partition).is_some_and(|lane| lane.has_halted(partition));
+        has_halted && self.flow.entries.get(partition).is_some_and(|entry| entry.halted.is_none())
     }
 
     fn pause(&mut self, ctx: &Context<'_, impl Faults>) {

@@ -4,7 +4,7 @@
 use crate::backoff::Backoff;
 use crate::command::{Command, NewTopic, Topics};
 use crate::config::Flow;
-use crate::event::{Ask, Event, LedgerRecord, Listing, TopicConfig};
+use crate::event::{Ask, Event, LedgerRecord, Listing, TopicConfig, TopicInfo};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
 use crate::fault::{Faults, Mutant};
@@ -305,7 +305,8 @@ impl Starting {
     }
 
     fn tell_what_is_taken(&self, flow: &Flow, source: &Listing) {
-        let taken: Vec<_> = source.topics.iter().filter(|(topic, _)| flow.filter.takes(topic)).collect();
+        let is_taken = |topic: &TopicName, info: &TopicInfo| !info.internal && flow.filter.takes(topic);
+        let taken: Vec<_> = source.topics.iter().filter(|(topic, info)| is_taken(topic, info)).collect();
         let partitions: u32 = taken.iter().map(|(_, info)| info.partitions).sum();
         tracing::info!(topics = taken.len(), partitions, "the source has these that topics.include takes");
         for topic in self.unlisted(flow) {
@@ -357,9 +358,6 @@ impl Starting {
         };
         ctx.out.end(match &self.trouble {
             Some((side, Trouble::Refused(text))) => refused(*side, text),
-            Some((side, Trouble::Passing(text))) => Exit::Unsettled(format!(
-                "the {side} cluster answers, but cannot do what a start needs: {text}"
-            )),
             Some((side, trouble)) => Exit::Unreachable(*side, trouble.to_string()),
             None => Exit::Unreachable(side, "no answer".into()),
         });

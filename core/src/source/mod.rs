@@ -1,7 +1,9 @@
 //! What is to be copied, and how much of it may be under way.
 
+mod cursor;
 mod discovery;
 mod intake;
 
-pub use discovery::Discovery;
-pub use intake::{Intake, share_of};
+pub use cursor::{Cursor, End, Judgement, Outside};
+pub(crate) use discovery::Discovery;
+pub(crate) use intake::{Intake, share_of};

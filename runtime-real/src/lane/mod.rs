@@ -11,7 +11,6 @@
 //! nowhere.
 
 mod bell;
-mod cursor;
 mod deliveries;
 mod emitter;
 mod failure;

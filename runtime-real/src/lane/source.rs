@@ -1,7 +1,6 @@
 //! The thread of a lane's source consumer.
 
 use super::bell::Bell;
-use super::cursor::{Cursor, Judgement, Outside};
 use super::emitter::Emitter;
 use super::run::{Facts, Run};
 use super::source_error::{Heard, hear};
@@ -20,6 +19,7 @@ use verbatim_core::command::Position;
 use verbatim_core::digest::{RecordHash, RecordParts};
 use verbatim_core::event::{LaneEvent, SourceStop, Step};
 use verbatim_core::failure::{Failure, Trouble};
+use verbatim_core::source::{Cursor, End, Judgement, Outside};
 
 pub(super) enum SourceCommand {
     Assign(Vec<Position>),
@@ -84,6 +84,8 @@ impl Source {
 /// A partition being read.
 struct Reading {
     cursor: Cursor,
+    /// What of it still comes in this burst belongs to a reading that is over.
+    begins_anew: bool,
     /// What this burst has brought so far.
     run: Option<Run<OwnedMessage>>,
 }
@@ -163,7 +165,7 @@ impl Reader {
         }
         for position in positions {
             let cursor = Cursor::new(&position);
-            self.partitions.insert(position.partition, Reading { cursor, run: None });
+            self.partitions.insert(position.partition, Reading { cursor, begins_anew: false, run: None });
         }
     }
 
@@ -203,6 +205,7 @@ impl Reader {
         for partition in brought.map(|(partition, _)| partition.clone()).collect::<Vec<_>>() {
             self.hand_out(&partition);
         }
+        self.begin_anew();
         self.credit = self.credit.saturating_sub_unsigned(bytes);
         if let Some(mean) = bytes.checked_div(records) {
             self.message_bytes = mean;
@@ -220,6 +223,9 @@ impl Reader {
             return None;
         };
         let place = place.expect("there is a reading for it");
+        if reading.begins_anew {
+            return None;
+        }
         if let Some(error) = error {
             let heard = hear(&error, message.offset(), reading.cursor.next());
             self.heard(place, heard, &error);
@@ -228,9 +234,9 @@ impl Reader {
         let here = message.place();
         match reading.cursor.judge(here) {
             Judgement::Take => {}
-            Judgement::Pass => {
-                let (offset, next) = (here.offset, reading.cursor.next());
-                tracing::warn!(%place, %offset, %next, "a record came from below the position");
+            Judgement::Pass => return None,
+            Judgement::Again => {
+                reading.begins_anew = true;
                 return None;
             }
             Judgement::Stop(stop) => {
@@ -262,13 +268,25 @@ impl Reader {
             Heard::End(end) => {
                 self.hand_out(place);
                 let reading = self.partitions.get_mut(place).expect("it is being read");
-                if reading.cursor.reach(end) {
-                    self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), end));
+                match reading.cursor.reach(end) {
+                    End::Beyond => self.emitter.emit(self.attempt, LaneEvent::Caught(place.clone(), end)),
+                    End::Here => {}
+                    End::Again => reading.begins_anew = true,
+                    End::Below => self.out_of_range(place),
                 }
             }
             Heard::OutOfRange => self.out_of_range(place),
             Heard::Stop(stop) => self.stop(place, stop),
             Heard::Passing => tracing::warn!(%place, %error, "source partition"),
+        }
+    }
+
+    /// Those whose last record was not where it was: by now nothing of the reading that is over is left.
+    fn begin_anew(&mut self) {
+        let again = self.partitions.iter().filter(|(_, reading)| reading.begins_anew);
+        let again: Vec<_> = again.map(|(place, reading)| reading.cursor.position(place.clone())).collect();
+        if !again.is_empty() {
+            self.assign(again);
         }
     }
 
@@ -316,15 +334,12 @@ impl Reader {
 
 /// From the last record on, whose epoch is known, over whatever markers lie between it and the position.
 fn start_at(position: &Position) -> StartAt<'_> {
-    let (offset, epoch) = match position.last {
-        Some(last) => (last.offset.min(position.offset), last.epoch.map_or(-1, |epoch| epoch.0)),
-        None => (position.offset, -1),
-    };
+    let OffsetAndEpoch { offset, epoch } = position.beginning();
     StartAt {
         topic: position.partition.topic.as_str(),
         partition: position.partition.partition.0,
         offset: offset.0,
-        epoch,
+        epoch: epoch.map_or(-1, |epoch| epoch.0),
     }
 }
 

@@ -224,7 +224,8 @@ fn an_abandoned_reader_looks_up_at_once() {
     let config = client_config::source_consumer(&settings("127.0.0.1:1"), LANE);
     let source = Source::start(&emitter, ATTEMPT, Arc::default(), config);
     let partition = SourcePartition::new("in", 0);
-    let position = Position { partition, offset: SourceOffset(0), last: None, stop_before: None };
+    let position =
+        Position { partition, offset: SourceOffset(0), last: None, last_record: None, stop_before: None };
     source.send(ATTEMPT, SourceCommand::Assign(vec![position]));
     source.send(ATTEMPT, SourceCommand::Credit { bytes: 1 << 20, batch_max: 1_000 });
     std::thread::sleep(Duration::from_millis(300));

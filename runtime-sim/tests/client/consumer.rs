@@ -19,6 +19,7 @@ fn assign(bench: &mut Bench, offset: i64, epoch: Option<i32>, stop_before: Optio
         offset: SourceOffset(offset),
         last: epoch
             .map(|epoch| OffsetAndEpoch { offset: SourceOffset(offset), epoch: Some(LeaderEpoch(epoch)) }),
+        last_record: None,
         stop_before,
     };
     bench.lane(LaneCommand::Assign { positions: vec![position] });
@@ -59,7 +60,13 @@ fn nothing_comes_without_credit() {
     let mut bench = Bench::new();
     bench.source_records(&["a"]);
     open(&mut bench);
-    let position = Position { partition: place(), offset: SourceOffset(0), last: None, stop_before: None };
+    let position = Position {
+        partition: place(),
+        offset: SourceOffset(0),
+        last: None,
+        last_record: None,
+        stop_before: None,
+    };
     bench.lane(LaneCommand::Assign { positions: vec![position] });
     assert_eq!(bench.event_within(5_000), None);
     bench.lane(LaneCommand::Credit { bytes: 1, batch_max: 1_000 });
@@ -98,7 +105,13 @@ fn a_rewind_drops_what_was_read_and_all_credit() {
     open(&mut bench);
     assign(&mut bench, 0, None, None);
     assert!(matches!(bench.lane_event(), LaneEvent::Fetched(_)));
-    let position = Position { partition: place(), offset: SourceOffset(1), last: None, stop_before: None };
+    let position = Position {
+        partition: place(),
+        offset: SourceOffset(1),
+        last: None,
+        last_record: None,
+        stop_before: None,
+    };
     bench.lane(LaneCommand::Rewind { positions: vec![position] });
     assert_eq!(bench.event_within(2_000), None, "there is no credit");
     bench.lane(LaneCommand::Credit { bytes: 1 << 20, batch_max: 1_000 });

@@ -21,7 +21,8 @@ fn lane_with(bench: &mut Bench, values: &[&str]) -> Vec<Batch> {
     bench.lane(LaneCommand::Prepare { targets: [(target(), PrepareFrom::Nowhere)].into() });
     assert!(matches!(bench.lane_event(), LaneEvent::Prepared(_)));
     let partition = SourcePartition::new("t", 0);
-    let position = Position { partition, offset: SourceOffset(0), last: None, stop_before: None };
+    let position =
+        Position { partition, offset: SourceOffset(0), last: None, last_record: None, stop_before: None };
     bench.lane(LaneCommand::Assign { positions: vec![position] });
     bench.lane(LaneCommand::Credit { bytes: 1 << 20, batch_max: 1_000 });
     let (mut batches, mut records) = (Vec::new(), 0);

@@ -225,7 +225,7 @@ mutants! {
         "topic ids are compared when a lane is taken, and never again",
         mirror.ProvesTopicsAtTakeOnly;
     63 "send-errors-not-counted"
-        Unseen("a lane's producer knows a partition before it sends there, so its queue takes every record"),
+        Unseen("a lane's producer knows a partition before it sends there, so its queue takes nearly every record"),
         "a record that the library's queue did not take counts as acknowledged",
         client.send_errors_are_not_counted & client.prepares_unseen;
     64 "skips-oversized-batches" Caught,

@@ -69,7 +69,10 @@ pub fn align(
     let mut last = None;
     alignment.first = None;
     for copy in copies {
-        let place = (0..wanted.len()).find(|it| !came[*it] && wanted[*it].1.is_same(&copy.content));
+        // Two tombstones of a key can be alike: the one that is in order is meant.
+        let after = last.map_or(0, |last: usize| last + 1);
+        let mut places = (after..wanted.len()).chain(0..after);
+        let place = places.find(|it| !came[*it] && wanted[*it].1.is_same(&copy.content));
         match place {
             Some(place) => {
                 came[place] = true;

@@ -199,6 +199,16 @@ impl Log {
         }
     }
 
+    /// Every record that ever stood at an offset.
+    pub fn ever_held(&self, offset: Offset) -> impl Iterator<Item = &Held> {
+        let removed = self.cuts.iter().filter(move |cut| cut.at <= offset);
+        let removed = removed.filter_map(move |cut| match cut.removed.get(index(offset - cut.at))? {
+            Slot::Record(held) => Some(held.as_ref()),
+            Slot::Empty => None,
+        });
+        self.held(offset).into_iter().chain(removed)
+    }
+
     /// The record at an offset, and its fate, in a state of the log before later cuts; none where readers
     /// never could see it.
     pub fn held_in(&self, lineage: Lineage, offset: Offset) -> Option<(&Held, Fate)> {

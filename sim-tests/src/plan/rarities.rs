@@ -31,7 +31,8 @@ pub fn draw(
     let mut rare = Rarities { starts_at_end: random.chance(0.2), ..Rarities::default() };
     for topic in topics {
         let largest = random.log_uniform(2_000.0, 50_000.0) as u32;
-        if random.chance(0.12) {
+        // A record that is too large is searched for in batches, and those of a few records each take for ever.
+        if random.chance(0.25) && 20 <= flow.fetch_records_max {
             rare.target_bytes_max.insert(topic.name.clone(), largest);
         }
     }
@@ -71,8 +72,8 @@ pub fn slow_down_target(plan: &mut Plan) {
         ..producer
     }];
     plan.flow = FlowPlan {
-        transaction_records_max: 400,
-        batch_records_max: 2,
+        transaction_records_max: 2_000,
+        batch_records_max: 1,
         commit_interval_ms: 2_000,
         intake_bytes_max: 16_000_000,
         is_bounded: false,

@@ -234,7 +234,11 @@ impl Lane {
                     Some(Share::Reading { next }) => batch.next.max(*next),
                     Some(Share::Waiting | Share::Preparing | Share::Halted(_)) | None => batch.next,
                 };
-                let together = (batch.records / PARTS).max(1);
+                // At first the whole stretch is searched, then the part that was refused.
+                let is_part =
+                    self.careful.get(&batch.partition).is_some_and(|careful| batch.first < careful.until);
+                let searched = if is_part { batch.records } else { read.distance_from(batch.first) };
+                let together = (searched / PARTS).max(1);
                 self.careful.insert(batch.partition, Careful { until: read, together });
             }
             Some(record) => {

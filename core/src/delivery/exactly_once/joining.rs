@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 enum Readiness {
     Wait,
     Ready(TargetPartition, PrepareFrom),
+    /// As the ledger has it.
+    Stays(Halt),
     Halt(HaltReason, String),
 }
 
@@ -70,6 +72,9 @@ impl Lane {
                         targets.insert(target, from);
                     }
                 },
+                Readiness::Stays(halt) => {
+                    self.shares.insert(partition, Share::Halted(halt));
+                }
                 Readiness::Halt(reason, detail) => self.halt(ctx, &partition, reason, None, detail),
             }
         }
@@ -181,7 +186,8 @@ impl Lane {
         let is_unchecked =
             ctx.plants(Mutant::PositionsWithoutEpoch) || ctx.plants(Mutant::TruncationIsIgnored);
         let last = beginning(base).filter(|_| !is_unchecked);
-        Position { partition: partition.clone(), offset: base.next, last, stop_before }
+        let last_record = last_record(base).filter(|_| !is_unchecked);
+        Position { partition: partition.clone(), offset: base.next, last, last_record, stop_before }
     }
 
     /// For tests: a planted bug reads on from a place of its own choice.
@@ -298,6 +304,12 @@ impl Lane {
             Same::No(reason, detail) => return Readiness::Halt(reason, detail),
         }
         let entry = self.ledger.entries.get(partition);
+        // What a log has lost it does not show for ever: it can grow beyond the position again, and compaction and
+        // replication can wear away what its history says.
+        let stays = entry.and_then(|entry| entry.halted.clone()).filter(stays_truncated);
+        if let Some(halt) = stays.filter(|_| !ctx.plants(Mutant::TruncationIsIgnored)) {
+            return Readiness::Stays(halt);
+        }
         let end = entry.map_or(Some(pin.end(partition.partition)), |entry| entry.target_end);
         let target = TargetPartition { topic, partition: partition.partition };
         Readiness::Ready(target, end.map_or(PrepareFrom::Nowhere, PrepareFrom::Offset))
@@ -407,6 +419,10 @@ fn check_target(base: &Entry, state: &TargetState) -> Result<(), (HaltReason, St
     Ok(())
 }
 
+fn stays_truncated(halt: &Halt) -> bool {
+    halt.reason == HaltReason::Truncated
+}
+
 /// For tests: whether a planted bug waits for a log that was cut back to grow again.
 fn ignores(ctx: &Context<'_, impl Faults>, verdict: &Verdict) -> bool {
     ctx.plants(Mutant::TruncationIsIgnored) && verdict.reason == HaltReason::Truncated
@@ -418,6 +434,12 @@ fn beginning(base: &Entry) -> Option<OffsetAndEpoch> {
     let of_start = (base.start < base.next).then_some(OffsetAndEpoch { offset: base.start, epoch: None });
     // Below the very first offset there is nothing to be cut away.
     base.last.filter(|last| SourceOffset::ZERO < last.next).map(of_last).or(of_start)
+}
+
+/// The last record that was copied; the start of a partition that was never copied from is none.
+fn last_record(base: &Entry) -> Option<OffsetAndEpoch> {
+    let last = base.last.filter(|last| base.start < last.next)?;
+    Some(OffsetAndEpoch { offset: SourceOffset(last.next.0 - 1), epoch: Some(last.epoch) })
 }
 
 /// What a source that gives no more means for the partition. Absent where only reading on can tell.

@@ -153,7 +153,12 @@ fn configs(
 /// The topics that would not grow.
 pub(super) fn not_grown(response: &CreatePartitionsResponse) -> BTreeMap<TopicName, Trouble> {
     let refused = response.topics.iter().filter(|(_, error)| error.is_error());
-    refused.map(|(name, error)| (name.clone(), trouble(*error, "Alter", name.as_str()))).collect()
+    let why = |name: &TopicName, error: ErrorCode| match error {
+        // It has as many, or more; a broker that shows fewer has not heard of it yet.
+        ErrorCode::InvalidPartitions => Trouble::Passing("cannot see how many partitions it has".into()),
+        _ => trouble(error, "Alter", name.as_str()),
+    };
+    refused.map(|(name, error)| (name.clone(), why(name, *error))).collect()
 }
 
 pub(super) fn all_grown(ask: Ask, wanted: &BTreeMap<TopicName, u32>) -> Event {

@@ -16,6 +16,7 @@ use verbatim_core::Attempt;
 use verbatim_core::batch::{BatchId, RECORD_OVERHEAD};
 use verbatim_core::command::Position;
 use verbatim_core::event::{LaneEvent, SourceStop};
+use verbatim_core::source::{Cursor, End, Judgement, Outside};
 
 pub(super) enum SourceCommand {
     Assign(Vec<Position>),
@@ -31,10 +32,9 @@ const ENDS_MAX_MS: Millis = 3_000;
 
 /// A partition being read.
 struct Reading {
-    /// The next offset to hand out.
-    next: SourceOffset,
-    last: Option<OffsetAndEpoch>,
-    stop_before: Option<OffsetAndEpoch>,
+    cursor: Cursor,
+    /// What of it still comes in this burst belongs to a reading that is over.
+    begins_anew: bool,
     run: Option<Run>,
 }
 
@@ -135,14 +135,16 @@ impl Source {
     }
 
     fn assign(&mut self, io: &mut Io, positions: Vec<Position>) {
-        for Position { partition, offset, last, stop_before } in positions {
-            self.unassign(std::slice::from_ref(&partition));
-            // From the last record on, whose epoch is known, over whatever markers lie between it and the position.
-            let checked = last.filter(|_| !io.mutants.start_without_epoch);
-            let from = checked.map_or(offset, |last| last.offset.min(offset));
-            let epoch = checked.and_then(|last| last.epoch);
-            self.fetcher.assign([Start { partition: topic_partition(&partition), offset: from.0, epoch }]);
-            self.partitions.insert(partition, Reading { next: offset, last, stop_before, run: None });
+        for mut position in positions {
+            self.unassign(std::slice::from_ref(&position.partition));
+            if io.mutants.start_without_epoch {
+                (position.last, position.last_record) = (None, None);
+            }
+            let OffsetAndEpoch { offset, epoch } = position.beginning();
+            let partition = topic_partition(&position.partition);
+            self.fetcher.assign([Start { partition, offset: offset.0, epoch }]);
+            let cursor = Cursor::new(&position);
+            self.partitions.insert(position.partition, Reading { cursor, begins_anew: false, run: None });
         }
     }
 
@@ -172,14 +174,15 @@ impl Source {
                     }
                 }
                 Read::End(partition, end) => {
-                    self.end(out, store, &source_partition(&partition), SourceOffset(end));
+                    self.end(io, out, store, &source_partition(&partition), SourceOffset(end));
                 }
                 Read::OutOfRange(partition) => {
                     self.ask_for_ends(io, store, out, &source_partition(&partition))
                 }
                 Read::Truncated(partition, end) => {
                     let place = source_partition(&partition);
-                    let Some(position) = self.partitions.get(&place).map(|reading| reading.next) else {
+                    let Some(position) = self.partitions.get(&place).map(|reading| reading.cursor.next())
+                    else {
                         continue;
                     };
                     let diverges_at = end.map(SourceOffset);
@@ -200,6 +203,9 @@ impl Source {
             .map(|it| it.0.clone())
             .collect();
         places.iter().for_each(|place| self.hand_out(out, store, place));
+        let again = self.partitions.iter().filter(|(_, reading)| reading.begins_anew);
+        let again: Vec<_> = again.map(|(place, reading)| reading.cursor.position(place.clone())).collect();
+        self.assign(io, again);
         self.credit -= brought;
     }
 
@@ -212,30 +218,30 @@ impl Source {
         record: ReadRecord,
     ) -> i64 {
         let Some(reading) = self.partitions.get_mut(place) else { return 0 };
-        let offset = SourceOffset(record.offset);
-        if offset < reading.next && reading.last.is_some_and(|last| last.offset <= offset) {
-            // There was none when the position was settled: what stood here was cut off and written anew.
-            let position = reading.next;
-            self.stop(out, store, place, SourceStop::Truncated { position, diverges_at: Some(offset) });
+        let here = record.place();
+        if reading.begins_anew {
             return 0;
         }
-        if offset < reading.next {
-            return 0;
-        }
-        if reading.stop_before.is_some_and(|stop| stop.is_of(record.place())) {
-            self.stop(out, store, place, SourceStop::AtRefused { offset });
-            return 0;
+        match reading.cursor.judge(here) {
+            Judgement::Take => {}
+            Judgement::Pass => return 0,
+            Judgement::Again => {
+                reading.begins_anew = true;
+                return 0;
+            }
+            Judgement::Stop(stop) => {
+                self.stop(out, store, place, stop);
+                return 0;
+            }
         }
         let facts = match facts_of(&record) {
             Ok(facts) => facts,
             Err(why) => {
-                self.stop(out, store, place, SourceStop::Unsendable { offset, why });
+                self.stop(out, store, place, SourceStop::Unsendable { offset: here.offset, why });
                 return 0;
             }
         };
-        reading.next = offset.next();
-        let last = record.epoch.map(|epoch| OffsetAndEpoch { offset: offset.next(), epoch: Some(epoch) });
-        reading.last = last.or(reading.last);
+        reading.cursor.took(here);
         match &mut reading.run {
             Some(run) if run.has_room_for(facts.bytes, self.batch_max) => run.push(record, facts),
             _ => {
@@ -248,12 +254,23 @@ impl Source {
         (facts.bytes + RECORD_OVERHEAD).cast_signed()
     }
 
-    fn end(&mut self, out: &mut LaneOut, store: &mut BatchStore, place: &SourcePartition, end: SourceOffset) {
+    fn end(
+        &mut self,
+        io: &mut Io,
+        out: &mut LaneOut,
+        store: &mut BatchStore,
+        place: &SourcePartition,
+        end: SourceOffset,
+    ) {
         self.hand_out(out, store, place);
-        let Some(reading) = self.partitions.get_mut(place) else { return };
-        if reading.next < end {
-            reading.next = end;
-            out.emit(self.attempt, LaneEvent::Caught(place.clone(), end));
+        let Some(reading) = self.partitions.get_mut(place).filter(|reading| !reading.begins_anew) else {
+            return;
+        };
+        match reading.cursor.reach(end) {
+            End::Beyond => out.emit(self.attempt, LaneEvent::Caught(place.clone(), end)),
+            End::Here => {}
+            End::Again => reading.begins_anew = true,
+            End::Below => self.ask_for_ends(io, store, out, place),
         }
     }
 
@@ -295,16 +312,12 @@ impl Source {
         let place = asked.place.clone();
         self.out_of_range = None;
         let Some(reading) = self.partitions.get(&place) else { return true };
-        let (position, last, stop_before) = (reading.next, reading.last, reading.stop_before);
-        let is_within =
-            log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
-        if is_within {
-            // What retention has taken cannot be checked any more.
-            let last = last.filter(|last| log_start.is_some_and(|start| start <= last.offset));
-            self.assign(io, vec![Position { partition: place, offset: position, last, stop_before }]);
-            self.fetcher.advance(io);
-        } else {
-            self.stop(out, store, &place, SourceStop::OutOfRange { position, log_start, log_end });
+        match reading.cursor.outside(log_start, log_end) {
+            Outside::Again(cursor) => {
+                self.assign(io, vec![cursor.position(place)]);
+                self.fetcher.advance(io);
+            }
+            Outside::Stop(stop) => self.stop(out, store, &place, stop),
         }
         true
     }

@@ -98,7 +98,9 @@ fn is_true(
         }
         HaltReason::Oversized => {
             let topic = &advance.partition.topic;
-            let size = held.map_or(0, |held| held.content.size_alone());
+            // An election can have put another in its place since.
+            let sizes = halt.offset.into_iter().flat_map(|offset| source.ever_held(offset));
+            let size = sizes.map(|held| held.content.size_alone()).max().unwrap_or(0);
             demand(case.flow.target_bytes_max(topic) < size, format!("the record has {size} bytes"))
         }
         HaltReason::Unsendable => {

@@ -1,57 +1,97 @@
 //! Where the reading of a source partition stands, and what becomes of a record that comes: the one place where a record
-//! could get lost between source and mirror.
+//! could get lost between source and mirror. Both Worlds read by it.
 
-use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition};
-use verbatim_core::command::Position;
-use verbatim_core::event::SourceStop;
+use crate::command::Position;
+use crate::event::SourceStop;
+use kafka_types::{LeaderEpoch, OffsetAndEpoch, SourceOffset, SourcePartition};
+use std::cmp::Ordering;
 
+/// Where the reading of one partition stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cursor {
+pub struct Cursor {
     /// The next offset to hand out.
     next: SourceOffset,
     /// The end of the last record before it, as far as that is known.
     last: Option<OffsetAndEpoch>,
+    /// The last record before it, until it was seen.
+    last_record: Option<OffsetAndEpoch>,
+    /// The last record's epoch: those of a log never fall from one record to the next.
+    epoch: Option<LeaderEpoch>,
     /// Neither this record is wanted nor any after it.
     stop_before: Option<OffsetAndEpoch>,
 }
 
 /// What becomes of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub enum Judgement {
     /// It is handed out.
     Take,
     /// It lies below the position and is none of what was asked for.
     Pass,
+    /// The last record is not where it was. Compaction may have taken it, or another leader's log: reading begins anew,
+    /// by the log's history alone.
+    Again,
     /// Neither it nor anything after it is handed out.
     Stop(SourceStop),
 }
 
+/// Where a log ends, seen from a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Nothing but markers and holes lies between, and the cursor has passed them.
+    Beyond,
+    Here,
+    /// As `Judgement::Again`.
+    Again,
+    /// Below the position: the log was cut back, or its leader does not know yet how far it reaches.
+    Below,
+}
+
 /// What becomes of a partition whose position is said to be out of range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outside {
+pub enum Outside {
     /// It is not: reading begins there anew.
     Again(Cursor),
     Stop(SourceStop),
 }
 
 impl Cursor {
-    pub(super) fn new(position: &Position) -> Cursor {
-        Cursor { next: position.offset, last: position.last, stop_before: position.stop_before }
+    /// Reading begins at this position.
+    pub fn new(position: &Position) -> Cursor {
+        Cursor {
+            next: position.offset,
+            last: position.last,
+            last_record: position.last_record,
+            epoch: position.last_record.and_then(|record| record.epoch),
+            stop_before: position.stop_before,
+        }
     }
 
-    pub(super) fn next(&self) -> SourceOffset {
+    /// The next offset to hand out.
+    pub fn next(&self) -> SourceOffset {
         self.next
     }
 
     /// To go on reading from here.
-    pub(super) fn position(&self, partition: SourcePartition) -> Position {
-        Position { partition, offset: self.next, last: self.last, stop_before: self.stop_before }
+    pub fn position(&self, partition: SourcePartition) -> Position {
+        let Cursor { next, last, last_record, epoch: _, stop_before } = *self;
+        Position { partition, offset: next, last, last_record, stop_before }
     }
 
-    pub(super) fn judge(&self, record: OffsetAndEpoch) -> Judgement {
+    /// What becomes of a record that stands here.
+    pub fn judge(&mut self, record: OffsetAndEpoch) -> Judgement {
         let offset = record.offset;
-        if offset < self.next && self.last.is_some_and(|last| last.offset <= offset) {
-            // There was none when the position was settled: what stood here was cut off and written anew.
+        let last_record = self.last_record.take_if(|last| last.offset <= offset);
+        if last_record.is_some_and(|last| last.offset < offset) {
+            return Judgement::Again;
+        }
+        let is_another = last_record.is_some_and(|last| !last.is_of(record));
+        // There was none when the position was settled.
+        let is_new = self.last.is_some_and(|last| last.offset <= offset);
+        let is_older = self.epoch.zip(record.epoch).is_some_and(|(before, here)| here < before);
+        let differs = if offset < self.next { is_another || is_new } else { is_older };
+        if differs {
+            // What stood here was cut off and written anew.
             let diverges_at = Some(offset);
             return Judgement::Stop(SourceStop::Truncated { position: self.next, diverges_at });
         }
@@ -65,22 +105,31 @@ impl Cursor {
     }
 
     /// A record has been handed out.
-    pub(super) fn took(&mut self, record: OffsetAndEpoch) {
+    pub fn took(&mut self, record: OffsetAndEpoch) {
         self.next = record.offset.next();
         let last = record.epoch.map(|epoch| OffsetAndEpoch { offset: self.next, epoch: Some(epoch) });
         self.last = last.or(self.last);
+        self.epoch = record.epoch.or(self.epoch);
     }
 
-    /// Nothing but markers and holes lies before `end`; whether that is news.
-    pub(super) fn reach(&mut self, end: SourceOffset) -> bool {
-        let is_news = self.next < end;
-        self.next = self.next.max(end);
-        is_news
+    /// The log ends at `end` for now.
+    pub fn reach(&mut self, end: SourceOffset) -> End {
+        if self.last_record.take_if(|last| last.offset < end).is_some() {
+            return End::Again;
+        }
+        match end.cmp(&self.next) {
+            Ordering::Greater => {
+                self.next = end;
+                End::Beyond
+            }
+            Ordering::Equal => End::Here,
+            Ordering::Less => End::Below,
+        }
     }
 
     /// The reset that librdkafka reports carries no generation, so it may stem from before a rewind: what the leader
     /// says of the log's ends decides.
-    pub(super) fn outside(&self, log_start: Option<SourceOffset>, log_end: Option<SourceOffset>) -> Outside {
+    pub fn outside(&self, log_start: Option<SourceOffset>, log_end: Option<SourceOffset>) -> Outside {
         let position = self.next;
         let within =
             log_start.is_some_and(|start| start <= position) && log_end.is_some_and(|end| position <= end);
@@ -88,8 +137,9 @@ impl Cursor {
             return Outside::Stop(SourceStop::OutOfRange { position, log_start, log_end });
         }
         // What retention has taken cannot be checked any more.
-        let last = self.last.filter(|last| log_start.is_some_and(|start| start <= last.offset));
-        Outside::Again(Cursor { last, ..*self })
+        let is_there = |place: &OffsetAndEpoch| log_start.is_some_and(|start| start <= place.offset);
+        let (last, last_record) = (self.last.filter(is_there), self.last_record.filter(is_there));
+        Outside::Again(Cursor { last, last_record, ..*self })
     }
 }
 
@@ -103,7 +153,7 @@ mod tests {
     }
 
     fn cursor(next: i64, last: Option<OffsetAndEpoch>, stop_before: Option<OffsetAndEpoch>) -> Cursor {
-        Cursor { next: SourceOffset(next), last, stop_before }
+        Cursor { next: SourceOffset(next), last, last_record: None, epoch: None, stop_before }
     }
 
     #[test]
@@ -133,6 +183,7 @@ mod tests {
                 truncated(10, 8),
             ),
         ] {
+            let mut cursor = cursor;
             assert_eq!(cursor.judge(record), expected, "{name}");
         }
     }
@@ -141,19 +192,53 @@ mod tests {
     fn a_record_that_was_taken_is_passed_from_then_on() {
         let mut cursor = cursor(10, None, None);
         cursor.took(at(12, 3));
-        assert_eq!(cursor, self::cursor(13, Some(at(13, 3)), None));
+        assert_eq!(cursor, Cursor { epoch: Some(LeaderEpoch(3)), ..self::cursor(13, Some(at(13, 3)), None) });
         assert_eq!(cursor.judge(at(12, 3)), Judgement::Pass);
         let unknown = OffsetAndEpoch { offset: SourceOffset(13), epoch: None };
         cursor.took(unknown);
-        assert_eq!(cursor, self::cursor(14, Some(at(13, 3)), None), "the last that can be checked");
+        assert_eq!(cursor.last, Some(at(13, 3)), "the last that can be checked");
+        let stop = SourceStop::Truncated { position: SourceOffset(14), diverges_at: Some(SourceOffset(14)) };
+        assert_eq!(cursor.judge(at(14, 2)), Judgement::Stop(stop), "of an older leader, brought back");
+        assert_eq!(cursor.judge(at(14, 3)), Judgement::Take);
+    }
+
+    #[test]
+    fn the_last_record_vouches_for_what_lies_below_it() {
+        let position = Position {
+            partition: SourcePartition::new("orders", 3),
+            offset: SourceOffset(10),
+            last: Some(at(8, 3)),
+            last_record: Some(at(7, 3)),
+            stop_before: None,
+        };
+        assert_eq!(position.beginning(), at(7, 3));
+        let cursor = || Cursor::new(&position);
+        let by_history = Position { last_record: None, ..position.clone() };
+        let partition = || position.partition.clone();
+
+        let mut vouched = cursor();
+        assert_eq!(vouched.judge(at(6, 1)), Judgement::Pass);
+        assert_eq!(vouched.judge(at(7, 3)), Judgement::Pass);
+        assert_eq!(vouched.judge(at(10, 3)), Judgement::Take);
+
+        let stop = SourceStop::Truncated { position: SourceOffset(10), diverges_at: Some(SourceOffset(7)) };
+        assert_eq!(cursor().judge(at(7, 1)), Judgement::Stop(stop), "of an older leader, brought back");
+
+        let mut missing = cursor();
+        assert_eq!(missing.judge(at(12, 4)), Judgement::Again);
+        assert_eq!(missing.position(partition()), by_history);
+        let mut ended = cursor();
+        assert_eq!(ended.reach(SourceOffset(7)), End::Below, "it may still come");
+        assert_eq!(ended.reach(SourceOffset(10)), End::Again);
+        assert_eq!(ended.position(partition()), by_history);
     }
 
     #[test]
     fn an_end_only_moves_on() {
         let mut cursor = cursor(10, Some(at(8, 1)), None);
-        assert!(!cursor.reach(SourceOffset(9)));
-        assert!(!cursor.reach(SourceOffset(10)));
-        assert!(cursor.reach(SourceOffset(14)));
+        assert_eq!(cursor.reach(SourceOffset(9)), End::Below);
+        assert_eq!(cursor.reach(SourceOffset(10)), End::Here);
+        assert_eq!(cursor.reach(SourceOffset(14)), End::Beyond);
         assert_eq!(cursor, self::cursor(14, Some(at(8, 1)), None));
     }
 
@@ -184,6 +269,7 @@ mod tests {
             partition: partition.clone(),
             offset: SourceOffset(10),
             last: Some(at(8, 1)),
+            last_record: Some(at(7, 1)),
             stop_before: Some(at(12, 3)),
         };
         assert_eq!(Cursor::new(&position).position(partition), position);
