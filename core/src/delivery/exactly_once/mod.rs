@@ -16,6 +16,7 @@
 //! F. Under one attempt a partition is read from one position on; to read it again takes a new attempt.
 
 mod collecting;
+mod halting;
 mod joining;
 mod pace;
 mod recovering;
