@@ -6,7 +6,7 @@ use runtime_sim::TraceMode;
 use std::collections::BTreeMap;
 
 /// So many seeds a mutant may survive.
-pub const BUDGET: u64 = 60;
+pub const BUDGET: u64 = 150;
 
 /// A run in which a promise was seen to be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

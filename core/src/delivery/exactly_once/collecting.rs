@@ -93,19 +93,21 @@ impl Lane {
 
     /// Lets the World bring more, as far as memory allows.
     pub(super) fn grant(&mut self, ctx: &mut Context<'_, impl Faults>) {
-        if self.leaving.is_none()
-            && let Some(bytes) = self.intake.grant()
-        {
-            let batch_max = self.batch_max();
+        if self.leaving.is_some() {
+            return;
+        }
+        let (bytes, batch_max) = (self.intake.grant(), self.batch_max());
+        if bytes.is_some() || batch_max != self.batch_max {
+            self.batch_max = batch_max;
+            let bytes = bytes.unwrap_or(0);
             ctx.out.lane(self.id, self.attempt, LaneCommand::Credit { bytes, batch_max });
         }
     }
 
-    /// A batch is settled whole or not at all, so it must be no larger than what the target takes in the time that
-    /// there is; and no larger than what goes together while a refused record is searched for.
+    /// No larger than what a slow target takes, nor than what goes together while a refused record is searched for.
     fn batch_max(&self) -> u64 {
-        let together = self.careful.values().map(|careful| careful.together).min();
-        self.pace.records_max().min(together.unwrap_or(u64::MAX))
+        let together = self.careful.values().map(|careful| careful.together);
+        together.chain(self.pace.batch_max()).min().unwrap_or(u64::MAX)
     }
 
     pub(super) fn acked(

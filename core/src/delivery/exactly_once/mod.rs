@@ -78,6 +78,8 @@ pub struct Lane {
     outlasted: Option<Course>,
     backlog: VecDeque<Arrival>,
     intake: Intake,
+    /// Most records of a batch, as the World was told last.
+    batch_max: u64,
     /// Partitions in which a batch was refused (H11).
     careful: BTreeMap<SourcePartition, Careful>,
     /// Records that were refused alone: their partitions are read up to them, then halt. Kept until the lane is given
@@ -197,6 +199,7 @@ impl Lane {
             outlasted: None,
             backlog: VecDeque::new(),
             intake: Intake::new(0),
+            batch_max: u64::MAX,
             careful: BTreeMap::new(),
             poison: BTreeMap::new(),
             halts: BTreeMap::new(),

@@ -5,7 +5,7 @@ use crate::config::Limits;
 use std::time::Duration;
 
 /// A lane that was just taken knows nothing of how fast its target is.
-const FIRST_RECORDS: u64 = 64;
+const FIRST_RECORDS: u64 = 1_000;
 const FIRST_BYTES: u64 = 4 << 20;
 
 /// The size of the next run.
@@ -65,6 +65,12 @@ impl Pace {
 
     pub fn records_max(&self) -> u64 {
         self.records_max
+    }
+
+    /// Most records of a batch, where the target has shown that it needs small ones: a batch is settled whole or not at
+    /// all.
+    pub fn batch_max(&self) -> Option<u64> {
+        (self.records_max < FIRST_RECORDS).then_some(self.records_max)
     }
 
     pub fn bytes_max(&self) -> u64 {
@@ -150,7 +156,7 @@ mod tests {
         })
         .take(8)
         .collect();
-        assert_eq!(sizes, [64, 256, 1024, 4096, 16_384, 65_536, 100_000, 100_000]);
+        assert_eq!(sizes, [1_000, 4_000, 16_000, 64_000, 100_000, 100_000, 100_000, 100_000]);
     }
 
     #[test]
@@ -173,7 +179,7 @@ mod tests {
     fn failing_at_once_says_nothing_of_the_size() {
         let mut pace = pace();
         pace.failed(&course(60, 0, 1));
-        assert_eq!(pace.records_max(), 64);
+        assert_eq!(pace.records_max(), 1_000);
     }
 
     #[test]

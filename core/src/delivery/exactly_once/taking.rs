@@ -26,6 +26,7 @@ impl Lane {
     pub(super) fn open(&mut self, ctx: &mut Context<'_, impl Faults>) {
         self.attempt = self.attempt.next();
         self.pace.restart();
+        self.batch_max = u64::MAX;
         if ctx.plants(Mutant::KeepsItsSize) {
             self.pace = Pace::reckless(&ctx.flow.limits, ctx.flow.commit_interval);
         }
