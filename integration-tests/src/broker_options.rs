@@ -6,7 +6,6 @@ pub const IMAGE_3_9: &str = "apache/kafka:3.9.1";
 const IMAGE_DEFAULT: &str = "apache/kafka:4.1.0";
 
 // Ports inside the container.
-pub(crate) const HOST_PORT: u16 = 9092;
 pub(crate) const PROXIED_PORT: u16 = 9094;
 pub(crate) const SASL_PORT: u16 = 9095;
 pub(crate) const TLS_PORT: u16 = 9096;
@@ -115,7 +114,7 @@ pub(crate) struct InnerPorts {
 }
 
 impl InnerPorts {
-    pub const OF_CONTAINER: InnerPorts = InnerPorts { controller: 9093, internal: 9091, host: HOST_PORT };
+    pub const OF_CONTAINER: InnerPorts = InnerPorts { controller: 9093, internal: 9091, host: 9092 };
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -194,7 +194,7 @@ fn one_record_too_large_halts_its_partition_behind_all_before_it() {
 }
 
 /// What a target refuses leaves a gap in the producer's sequence numbers, and librdkafka's abort does not close
-/// it: the lane must be taken again, and still know what to send one by one and where to halt.
+/// it: the lane must be taken again, and still know what to send alone and where to halt.
 fn unclean_abort(command: &Command) -> Answer {
     match command {
         Command::Lane(_, _, LaneCommand::Abort) => {

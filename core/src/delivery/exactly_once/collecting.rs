@@ -140,13 +140,18 @@ impl Lane {
             let text = format!("records of {} from below {stands}: {batch:?}", batch.partition);
             return self.failed(ctx, Step::Produce, Failure::Unknown(text));
         }
-        let alone = self.careful.get(&batch.partition).is_some_and(|careful| batch.first < careful.until);
+        let alone = self.is_searched(&batch);
         let command = LaneCommand::Produce { batch: batch.id, target, alone };
         self.run.add(ctx.now.instant, batch);
         if alone {
             self.run.count_alone();
         }
         ctx.out.lane(self.id, self.attempt, command);
+    }
+
+    /// Whether it belongs to a stretch that is searched for a record that the target refuses.
+    fn is_searched(&self, batch: &Batch) -> bool {
+        self.careful.get(&batch.partition).is_some_and(|careful| batch.first < careful.until)
     }
 
     /// A position without records, unless the ledger has it already.
@@ -237,8 +242,7 @@ impl Lane {
                     Some(Share::Waiting | Share::Preparing | Share::Halted(_)) | None => batch.next,
                 };
                 // At first the whole stretch is searched, then the part that was refused.
-                let is_part =
-                    self.careful.get(&batch.partition).is_some_and(|careful| batch.first < careful.until);
+                let is_part = self.is_searched(&batch);
                 let searched = if is_part { batch.records } else { read.distance_from(batch.first) };
                 let together = (searched / PARTS).max(1);
                 self.careful.insert(batch.partition, Careful { until: read, together });

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_outlasts_its_time_is_followed_by_what_was_acknowledged_in_a_tenth_of_a_minute() {
+    fn one_that_outlasts_its_time_is_followed_by_what_was_acknowledged_in_ten_seconds() {
         let mut pace = Pace::reckless(&Limits::default(), Duration::from_millis(500));
         pace.outlasted(&course(400, 120, 60));
         assert_eq!(pace.records_max(), 20);
