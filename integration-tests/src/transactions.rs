@@ -22,6 +22,8 @@ pub struct TransactionState {
     /// Kafka's own word: `Empty`, `Ongoing`, `PrepareCommit`, `CompleteCommit`, ...
     pub state: String,
     pub timeout_ms: i32,
+    /// When the open one was begun, in milliseconds since 1970; -1 while none is open.
+    pub begun_ms: i64,
     /// Topic and partition; only while it is open.
     pub partitions: Vec<(String, i32)>,
 }
@@ -80,6 +82,7 @@ fn state(found: &describe_transactions_response::TransactionState) -> Transactio
         producer_epoch: found.producer_epoch,
         state: found.transaction_state.to_string(),
         timeout_ms: found.transaction_timeout_ms,
+        begun_ms: found.transaction_start_time_ms,
         partitions: partitions.collect(),
     }
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use integration_tests::admin::Admin;
+use integration_tests::checker::SeenRecord;
 use integration_tests::kafka::{Broker, BrokerOptions, IMAGE_3_9, default_image};
 use integration_tests::mirror::{Finished, Mirror, MirrorConfig, finish};
 use integration_tests::workload::{self, Record, Writer, nasty_records, nul_header_records, unique_record};
 use integration_tests::{batch, checker, require_kafka, unique_name, wait_for};
+use rdkafka::message::Timestamp;
 
 const PARTITIONS: i32 = 4;
 const LONG: Duration = Duration::from_secs(120);
@@ -22,7 +24,8 @@ struct Pair {
 /// Both brokers, started at once.
 fn pair() -> &'static Pair {
     static PAIR: OnceLock<Pair> = OnceLock::new();
-    PAIR.get_or_init(|| Pair::start(&BrokerOptions::default()))
+    // Topics are compacted as soon as there is something to gain.
+    PAIR.get_or_init(|| Pair::start(&BrokerOptions::default().property("log.cleaner.backoff.ms", "1000")))
 }
 
 impl Pair {
@@ -144,6 +147,73 @@ fn aborted_records_are_never_copied_and_markers_are_passed() {
         assert_eq!(checker::count_records(&pair.target.bootstrap(), &topic)?, 800);
         Ok(())
     });
+}
+
+/// Compacted at once, but for the segment that is written to.
+const COMPACTED: &[(&str, &str)] =
+    &[("cleanup.policy", "compact"), ("min.cleanable.dirty.ratio", "0.01"), ("segment.ms", "500")];
+
+/// One value for each of 40 keys and, every second time, tombstones for half of them.
+fn write_round(pair: &Pair, topic: &str, round: u64) -> Result<()> {
+    let keyed = |number: u64| {
+        let key = number % 40;
+        let dead = round % 2 == 1 && key % 8 < 4;
+        let record = unique_record(round * 400 + number, PARTITIONS, 100);
+        let value = record.value.filter(|_| !dead);
+        Record { key: Some(format!("key {key}").into_bytes()), value, ..record }
+    };
+    let records: Vec<Record> = (0..400).map(keyed).collect();
+    pair.write(topic, &records, &[])?;
+    // The next record opens a new segment, and this one can be compacted.
+    std::thread::sleep(Duration::from_millis(600));
+    Ok(())
+}
+
+/// Waits until compaction has left no more than this of the topic.
+fn wait_for_compaction(pair: &Pair, topic: &str, records_max: usize) {
+    wait_for("compaction", LONG, || {
+        let left = checker::count_records(&pair.source.bootstrap(), topic).unwrap_or(usize::MAX);
+        (left <= records_max).then_some(())
+    });
+}
+
+#[test]
+fn holes_of_compaction_are_passed() {
+    run(|pair| {
+        let topic = pair.topic("compacted", COMPACTED)?;
+        // The copies are not compacted, so that they can be compared with what was there when they were made.
+        Admin::connect(&pair.target.bootstrap())?.create_topic(&topic, PARTITIONS as usize)?;
+        let config = pair.config("compacted", &[&topic]);
+        (0..3).try_for_each(|round| write_round(pair, &topic, round))?;
+        wait_for_compaction(pair, &topic, 500);
+        // Holes from the very first offset on.
+        let first = checker::read_records(&pair.source.bootstrap(), &topic)?;
+        assert!(first.iter().all(|partition| partition.first().is_some_and(|record| 0 < record.offset)));
+        pair.assert_mirrored(&config, &topic);
+
+        // Holes on both sides of the position: what was copied is gone, and so is what comes right after it.
+        (3..6).try_for_each(|round| write_round(pair, &topic, round))?;
+        wait_for_compaction(pair, &topic, 500);
+        let second = checker::read_records(&pair.source.bootstrap(), &topic)?;
+        let run = finish(&config, &["run", "--until", "end"], LONG)?;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let copies = checker::read_records(&pair.target.bootstrap(), &topic)?;
+        for (partition, copies) in copies.iter().enumerate() {
+            let end = first[partition].last().map_or(0, |record| record.offset + 1);
+            let after = second[partition].iter().filter(|record| end <= record.offset);
+            let expected: Vec<_> = first[partition].iter().chain(after).map(contents).collect();
+            assert!(
+                second[partition].iter().all(|record| end < record.offset),
+                "a hole follows the position"
+            );
+            assert_eq!(copies.iter().map(contents).collect::<Vec<_>>(), expected, "partition {partition}");
+        }
+        Ok(())
+    });
+}
+
+fn contents(record: &SeenRecord) -> (&Option<Vec<u8>>, &Option<Vec<u8>>, &Timestamp) {
+    (&record.key, &record.value, &record.timestamp)
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use integration_tests::kafka::{IMAGE_3_9, default_image};
 use integration_tests::mirror::Mirror;
 use integration_tests::proxy::{Action, END_TXN, PRODUCE, Proxy, Rule};
-use integration_tests::workload::LiveLoad;
+use integration_tests::workload::{LiveLoad, now_ms};
 use integration_tests::{require_kafka, transactions, wait_for};
 
 use crate::flow::{Flow, PATIENCE, cluster_3_9, clusters, count};
@@ -114,14 +114,26 @@ fn a_lost_answer(flow: &Flow, proxy: &Proxy) {
 #[test]
 fn h09_a_transaction_that_timed_out_is_tried_again_shorter() {
     require_kafka!();
-    let flow = Flow::through_target_proxy("h09").set("target", "transaction.timeout.ms", "10000");
+    let flow = Flow::through_target_proxy("h09")
+        .set("target", "transaction.timeout.ms", "10000")
+        .set_text("delivery", "commit.interval", "5s")
+        .set("delivery", "lanes", "1");
     let (topic, load, mut mirror) = copying(&flow);
-    // The transaction is begun, and its records come too late.
-    let late = Action::Delay(Duration::from_secs(15));
+    // The last records of a transaction come when it is over, and yet before the client gives their requests up.
+    let late = Action::Delay(Duration::from_secs(8));
     // The ledger's records name the topic too, and are not meant.
     let records = Rule::once(PRODUCE, late).containing(topic.as_str()).lacking("ledger.internal");
-    clusters().target_proxy.add_rule(records);
-    mirror.wait_for_log("the transaction timed out", PATIENCE).unwrap();
+    let producer = format!("verbatim-{}-0", flow.name);
+    let noticed = (0..5).any(|_| {
+        wait_for("a transaction about to be settled", PATIENCE, || {
+            let state = transactions::describe(flow.target(), &producer).unwrap();
+            let age = now_ms() - state.filter(|state| state.is_open())?.begun_ms;
+            (3_900..4_600).contains(&age).then_some(())
+        });
+        clusters().target_proxy.add_rule(records.clone());
+        mirror.wait_for_log("the transaction timed out", Duration::from_secs(20)).is_ok()
+    });
+    assert!(noticed, "{}", mirror.story());
     load.stop().unwrap();
     flow.wait_until_equal(&topic);
     flow.stop(mirror);
