@@ -107,13 +107,18 @@ impl Groups {
 }
 
 impl Group {
+    /// Not who waits for an answer: those requests are the coordinator's own, and end with it.
     fn write_down(&mut self) {
+        let written = |(id, member): (&MemberId, &Member)| {
+            let member = Member { is_new: false, waiting_join: None, waiting_sync: None, ..member.clone() };
+            (id.clone(), member)
+        };
         self.written_down = WrittenDown {
             generation: self.generation,
             protocol_type: self.protocol_type.clone(),
             protocol_name: self.protocol_name.clone(),
             leader: self.leader.clone(),
-            members: self.members.clone(),
+            members: self.members.iter().map(written).collect(),
         };
     }
 

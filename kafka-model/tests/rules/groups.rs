@@ -378,6 +378,28 @@ fn rule_4_4_a_moved_coordinator_goes_on_from_what_was_written_down() {
     assert_eq!(joined(&bench, token).error_code, UnknownMemberId);
 }
 
+/// What waits for an answer is not written down: a static member that came back at the old coordinator, and of which
+/// the new one hears nothing, is out when its session is over.
+#[test]
+fn rule_4_4_a_member_that_a_moved_coordinator_never_hears_of_is_out() {
+    let mut bench = quick();
+    let mut first = static_consumer("one");
+    let token = send_join(&mut bench, &first);
+    bench.wait(0);
+    let response = joined(&bench, token);
+    (first.id, first.generation) = (response.member_id, response.generation_id);
+    send_sync(&mut bench, &first, &[(&first.id, "everything")]);
+    let token = send_join(&mut bench, &static_consumer("one"));
+    assert_eq!(joined(&bench, token).error_code, NoError);
+    let to = BrokerId(group_coordinator(&bench).0 % 3 + 1);
+    let replies = bench.cluster.move_coordinator(bench.now, CoordinatorKind::Group, "g", to);
+    bench.take(replies);
+    bench.wait(SESSION_TIMEOUT_MS - 1);
+    assert_eq!(state(&mut bench), Some(GroupState::Stable));
+    bench.wait(1);
+    assert_eq!(state(&mut bench), Some(GroupState::Empty));
+}
+
 #[test]
 fn rule_4_4_an_administrator_cannot_delete_a_group_in_use() {
     let mut bench = quick();
