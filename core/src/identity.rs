@@ -78,11 +78,6 @@ impl TopicIdentity {
         }
     }
 
-    /// How many partitions the latest answer gave `topic`.
-    pub fn partitions(&self, topic: &TopicName) -> Option<u32> {
-        Some(self.target.answers.get(topic)?.info.as_ref()?.partitions)
-    }
-
     /// Takes in an answer to a question of its own. Whether it was one.
     pub fn answered(
         &mut self,

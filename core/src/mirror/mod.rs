@@ -11,6 +11,7 @@ mod starting;
 pub use context::{Context, Outbox};
 pub use knowledge::Knowledge;
 pub use ledger_guard::LedgerGuard;
+pub use running::ledger_gone;
 
 use crate::command::Command;
 use crate::config::Flow;

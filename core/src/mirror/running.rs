@@ -8,7 +8,7 @@ use crate::event::{Ask, Event, GroupEvent, Listing, Turn, Urgency};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
 use crate::fault::{Faults, Mutant};
-use crate::identity::TopicIdentity;
+use crate::identity::{Identity, TopicIdentity};
 use crate::lane::LaneId;
 use crate::ledger::TopicTable;
 use crate::mirror::{Context, Knowledge, LedgerGuard};
@@ -58,6 +58,15 @@ fn refused_by_group(trouble: Trouble) -> Exit {
             Exit::Configuration(format!("the target's group coordinator refuses this instance: {text}"))
         }
     }
+}
+
+/// The ledger was deleted, whether or not another was made.
+pub fn ledger_gone(flow: &Flow) -> Exit {
+    Exit::Configuration(format!(
+        "the ledger {} was deleted or made again while the mirror ran; what it had settled is on the target, but \
+         its progress is lost",
+        flow.name.ledger()
+    ))
 }
 
 impl Running {
@@ -179,18 +188,23 @@ impl Running {
             self.source_seen = ctx.now.instant;
         }
         if self.know.identity.answered(ctx, side, ask, &answer) {
-            self.check_ledger_partitions(ctx);
+            self.check_ledger_lives(ctx);
         } else if self.know.discovery.answered(ctx, side, ask, &answer) {
+            self.doubt_ledger(ctx, side, &answer);
             self.note_news();
         } else {
-            self.answered(ctx, &Event::Described { side, ask, answer });
+            return self.answered(ctx, &Event::Described { side, ask, answer });
+        }
+        if let (Side::Target, Ok(listing)) = (side, &answer) {
+            self.check_ledger_partitions(ctx, listing);
         }
     }
 
-    /// A ledger that was grown would move partitions between lanes (H3).
-    fn check_ledger_partitions(&self, ctx: &mut Context<'_, impl Faults>) {
+    /// A ledger that was grown would move partitions between lanes (H3). One that has nothing to settle learns it from
+    /// listings.
+    fn check_ledger_partitions(&self, ctx: &mut Context<'_, impl Faults>, listing: &Listing) {
         let ledger = ctx.flow.name.ledger();
-        let found = self.know.identity.partitions(&ledger);
+        let found = listing.topics.get(&ledger).map(|info| info.partitions);
         let is_another = |found: &u32| *found != ctx.flow.lanes && !ctx.plants(Mutant::LanesFromLedger);
         if let Some(found) = found.filter(is_another) {
             ctx.out.end(Exit::Configuration(format!(
@@ -198,6 +212,29 @@ impl Running {
                  when the ledger is created",
                 ctx.flow.lanes
             )));
+        }
+    }
+
+    /// A listing shows another ledger, or none, which only an answer about the ledger itself proves.
+    fn doubt_ledger(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        side: Side,
+        answer: &Result<Listing, Trouble>,
+    ) {
+        let ledger = ctx.flow.name.ledger();
+        let (Side::Target, Ok(listing)) = (side, answer) else { return };
+        if listing.topics.get(&ledger).is_none_or(|info| info.id != self.know.ledger_id) {
+            self.know.identity.want(ctx, Side::Target, [ledger]);
+        }
+    }
+
+    fn check_ledger_lives(&self, ctx: &mut Context<'_, impl Faults>) {
+        let ledger = ctx.flow.name.ledger();
+        match self.know.identity.since(Side::Target, &ledger, Ask::default()) {
+            Identity::Pending => {}
+            Identity::Is(id) if id == self.know.ledger_id => {}
+            Identity::Is(_) | Identity::Deleted => ctx.out.end(ledger_gone(ctx.flow)),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Starts that must write nothing, memory that must stay bounded, and ledgers that must be refused.
 
 use crate::kit::{Answer, Clusters, Judge, Kit, ScriptedWorld};
+use kafka_types::TopicName;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use verbatim_core::command::{Command, LaneCommand, NewTopic};
-use verbatim_core::config::Flow;
-use verbatim_core::event::{Event, LaneEvent, Listing};
+use verbatim_core::config::{Flow, FlowName};
+use verbatim_core::event::{Event, LaneEvent, Listing, Urgency};
 use verbatim_core::failure::{Side, Trouble};
 use verbatim_core::ledger::{Claim, Record, Terms, wanted_settings};
 use verbatim_core::route::Rename;
@@ -168,7 +169,7 @@ fn a_blocked_ledger_is_waited_for_and_nothing_is_copied_meanwhile() {
         Command::Lane(_, _, LaneCommand::Replay { .. }) => Answer::Instead(vec![]),
         _ => Answer::Obey,
     });
-    let world = world.at(300_000, Event::Stop(verbatim_core::event::Urgency::Settle));
+    let world = world.at(300_000, Event::Stop(Urgency::Settle));
     let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
     assert_eq!(exit, Exit::Done);
     let produced = |it: &Command| matches!(it, Command::Lane(_, _, LaneCommand::Produce { .. }));
@@ -197,7 +198,7 @@ fn a_ledger_made_anew_while_running_ends_the_mirror() {
     let world = ScriptedWorld::new(clusters(), 2).scripted(move |clusters, command| {
         if matches!(command, Command::Lane(_, _, LaneCommand::Produce { .. })) && !changed {
             changed = true;
-            let ledger = verbatim_core::config::FlowName::new("f").unwrap().ledger();
+            let ledger = FlowName::new("f").unwrap().ledger();
             let old = clusters.target.remove(&ledger).unwrap();
             let new = NewTopic { name: ledger, partitions: 2, replication_factor: None, config: old.config };
             clusters.create(&new);
@@ -207,6 +208,35 @@ fn a_ledger_made_anew_while_running_ends_the_mirror() {
     let (exit, world) = Kit::new(world).run();
     assert!(matches!(exit, Exit::Configuration(_)), "{exit:?}");
     Judge::new(&world.clusters).sound();
+}
+
+/// H3: an instance that has nothing to settle is told too that its ledger was grown, or is another.
+#[test]
+fn an_idle_instance_is_told_of_its_ledger() {
+    fn remake(clusters: &mut Clusters, ledger: &TopicName) {
+        let old = clusters.target.remove(ledger).unwrap();
+        let (name, config) = (ledger.clone(), old.config);
+        clusters.create(&NewTopic { name, partitions: 2, replication_factor: None, config });
+    }
+    type Change = fn(&mut Clusters, &TopicName);
+    let grow: Change = |clusters, ledger| clusters.target.get_mut(ledger).unwrap().logs.push(Vec::new());
+    let delete: Change = |clusters, ledger| drop(clusters.target.remove(ledger));
+    for (change, told) in
+        [(grow, "now has 3 partitions"), (remake as Change, "made again"), (delete, "was deleted")]
+    {
+        let mut changed = false;
+        let world = ScriptedWorld::new(clusters(), 2).interrupted(move |now, clusters| {
+            if Duration::from_secs(60) <= now && !changed {
+                changed = true;
+                change(clusters, &FlowName::new("f").unwrap().ledger());
+            }
+            Vec::new()
+        });
+        let world = world.at(300_000, Event::Stop(Urgency::Settle));
+        let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+        assert!(matches!(&exit, Exit::Configuration(text) if text.contains(told)), "{exit:?}");
+        assert!(world.now().instant.0 < Duration::from_secs(120), "soon");
+    }
 }
 
 /// Back-pressure: however much lies ready, and whatever its size, what is held stays within the budget and
@@ -231,8 +261,7 @@ fn what_is_held_is_bounded_and_credit_never_runs_dry() {
 /// An idle mirror does almost nothing.
 #[test]
 fn an_idle_mirror_is_quiet() {
-    let world =
-        ScriptedWorld::new(clusters(), 2).at(3_600_000, Event::Stop(verbatim_core::event::Urgency::Settle));
+    let world = ScriptedWorld::new(clusters(), 2).at(3_600_000, Event::Stop(Urgency::Settle));
     let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
     assert_eq!(exit, Exit::Done);
     Judge::new(&world.clusters).all_copied();

@@ -5,12 +5,11 @@ use super::run::{Run, RunPart};
 use super::{Lane, Share, Stage, Transaction};
 use crate::command::LaneCommand;
 use crate::event::Ask;
-use crate::exit::Exit;
 use crate::failure::Side;
 use crate::fault::{Faults, Mutant};
 use crate::identity::Identity;
 use crate::ledger::{Entry, HaltReason, Record};
-use crate::mirror::{Context, Knowledge};
+use crate::mirror::{Context, Knowledge, ledger_gone};
 use kafka_types::{SourcePartition, TargetOffset, TopicId, TopicName};
 use std::collections::BTreeSet;
 
@@ -84,11 +83,7 @@ impl Lane {
                 ctx.out.lane(self.id, self.attempt, LaneCommand::Settle { records: encoded });
             }
             Proof::Broken(topic, reason, detail) => self.give_up_topic(ctx, &topic, reason, &detail),
-            Proof::LedgerGone => ctx.out.end(Exit::Configuration(format!(
-                "the ledger {} was deleted or made again while the mirror ran; what it had settled is on \
-                 the target, but its progress is lost",
-                ctx.flow.name.ledger()
-            ))),
+            Proof::LedgerGone => ctx.out.end(ledger_gone(ctx.flow)),
         }
     }
 
