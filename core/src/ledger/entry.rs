@@ -143,6 +143,25 @@ pub enum HaltReason {
     Unfit,
 }
 
+impl HaltReason {
+    /// Whether it speaks of one record, which the partition stands before.
+    pub fn is_of_record(self) -> bool {
+        match self {
+            HaltReason::Oversized | HaltReason::Refused | HaltReason::Unsendable | HaltReason::Unreadable => {
+                true
+            }
+            HaltReason::Gap
+            | HaltReason::Truncated
+            | HaltReason::Recreated
+            | HaltReason::Deleted
+            | HaltReason::NotAuthorized
+            | HaltReason::Torn
+            | HaltReason::RolledBack
+            | HaltReason::Unfit => false,
+        }
+    }
+}
+
 impl fmt::Display for HaltReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

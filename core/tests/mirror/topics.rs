@@ -213,6 +213,39 @@ fn a_target_topic_made_anew_while_running_halts_its_partitions() {
     assert_eq!((reason(0), reason(1)), (Some(HaltReason::Recreated), Some(HaltReason::Recreated)));
 }
 
+/// What halted over a record says so only of the topic that it was read from: by the time that the refused one's
+/// place is reached again, it is another topic's.
+#[test]
+fn a_refused_record_of_a_topic_made_anew_is_no_oversized_one() {
+    let mut clusters = Clusters::new();
+    clusters.source_topic("orders", 1);
+    for offset in 0..20 {
+        clusters.append_sized("orders", 0, if offset == 5 { 5_000 } else { 100 });
+    }
+    let mut changed = false;
+    let world = ScriptedWorld::new(clusters, 2).scripted(move |clusters, command| {
+        if let Some(topic) = clusters.target.get_mut(&"orders".into()) {
+            topic.config.insert("max.message.bytes".into(), "2000".into());
+        }
+        let Command::Lane(_, _, LaneCommand::Assign { positions } | LaneCommand::Rewind { positions }) =
+            command
+        else {
+            return Answer::Obey;
+        };
+        if !changed && positions.iter().any(|position| position.stop_before.is_some()) {
+            changed = true;
+            clusters.source_topic("orders", 1);
+            clusters.append("orders", 0, 20);
+        }
+        Answer::Obey
+    });
+    let (exit, world) = Kit::new(world).run();
+    assert!(matches!(exit, Exit::Halted(_)), "{exit:?}");
+    let judge = Judge::new(&world.clusters);
+    let halt = judge.entry("orders", 0).halted.as_ref().map(|halt| halt.reason);
+    assert_eq!(halt, Some(HaltReason::Recreated));
+}
+
 /// While no process runs: each change is found at the next start, before anything is copied.
 #[test]
 fn what_changed_while_down_is_found_before_anything_is_copied() {

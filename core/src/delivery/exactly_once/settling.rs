@@ -46,7 +46,7 @@ impl Lane {
         // Until it is settled, whatever holds it up.
         self.unable_since.get_or_insert(ctx.now.instant);
         self.stage = Stage::Mirroring(Transaction::Flushing { cut });
-        let sources: BTreeSet<TopicName> = self.run.parts().keys().map(|part| part.topic.clone()).collect();
+        let sources: BTreeSet<TopicName> = self.to_prove().map(|partition| partition.topic.clone()).collect();
         know.identity.want(ctx, Side::Source, sources);
     }
 
@@ -55,7 +55,7 @@ impl Lane {
     fn prove(&mut self, ctx: &mut Context<'_, impl Faults>, know: &mut Knowledge, cut: Ask) {
         let acknowledged = ctx.out.asked();
         self.stage = Stage::Mirroring(Transaction::Proving { cut, acknowledged });
-        let targets = self.run.parts().keys().filter_map(|part| self.base(know, part));
+        let targets = self.to_prove().filter_map(|partition| self.base(know, partition));
         let mut targets: BTreeSet<TopicName> = targets.map(|base| base.target_topic).collect();
         targets.insert(ctx.flow.name.ledger());
         know.identity.want(ctx, Side::Target, targets);
@@ -138,6 +138,18 @@ impl Lane {
         self.backlog.clear();
     }
 
+    /// The partitions of this run, and those that halted over a record: it was read, and refused, under its topic's name
+    /// as well.
+    fn to_prove(&self) -> impl Iterator<Item = &SourcePartition> {
+        let is_of_record = |partition: &&SourcePartition| self.has_unwritten_halt_over_record(partition);
+        let halted = self.halts.keys().filter(is_of_record);
+        self.run.parts().keys().chain(halted.filter(|partition| !self.run.parts().contains_key(*partition)))
+    }
+
+    fn has_unwritten_halt_over_record(&self, partition: &SourcePartition) -> bool {
+        matches!(self.halts.get(partition), Some(Some(halt)) if halt.reason.is_of_record())
+    }
+
     fn proof(&self, ctx: &Context<'_, impl Faults>, know: &Knowledge, cut: Ask, acknowledged: Ask) -> Proof {
         let ledger = ctx.flow.name.ledger();
         match know.identity.since(Side::Target, &ledger, acknowledged) {
@@ -148,8 +160,14 @@ impl Lane {
         if ctx.plants(Mutant::ProvesTopicsAtTakeOnly) {
             return Proof::Given;
         }
-        for partition in self.run.parts().keys() {
-            let Some(base) = self.base(know, partition) else { return Proof::Pending };
+        for partition in self.to_prove() {
+            let Some(base) = self.base(know, partition) else {
+                // Of a halt without a base nothing is written.
+                if self.run.parts().contains_key(partition) {
+                    return Proof::Pending;
+                }
+                continue;
+            };
             let checks = [
                 (Side::Source, &partition.topic, base.source_id, cut),
                 (Side::Target, &base.target_topic, base.target_id, acknowledged),
@@ -177,7 +195,8 @@ impl Lane {
         let partitions: Vec<SourcePartition> =
             self.shares.keys().filter(|partition| partition.topic == *topic).cloned().collect();
         for partition in partitions {
-            if !matches!(self.shares.get(&partition), Some(Share::Halted(_))) {
+            let has_halted = matches!(self.shares.get(&partition), Some(Share::Halted(_)));
+            if !has_halted || self.has_unwritten_halt_over_record(&partition) {
                 self.halt(ctx, &partition, reason, None, detail.into());
             }
         }
