@@ -2,10 +2,10 @@
 //! has reached it, whichever instance did the work, and the target shows it (S1, S2).
 
 use crate::backoff::SOON;
-use crate::command::{Command, Place};
+use crate::command::{Command, Place, Topics};
 use crate::config::{Flow, Until};
 use crate::delivery::exactly_once::Lane;
-use crate::event::{Ask, Event, LedgerRecord, TargetEnd};
+use crate::event::{Ask, Event, LedgerRecord, Listing, TargetEnd};
 use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
 use crate::fault::{Faults, Mutant};
@@ -52,6 +52,11 @@ enum Step {
     /// Whether readers of the target see what is settled; what halted is judged by the same survey as the rest, since
     /// by the time of the answer its lane may be another instance's.
     ProbingTarget {
+        ask: Ask,
+        halted: BTreeMap<SourcePartition, String>,
+    },
+    /// Whether the copies that readers see are still in the topics that the ledger names: one made anew can be as long.
+    ProvingTarget {
         ask: Ask,
         halted: BTreeMap<SourcePartition, String>,
     },
@@ -107,6 +112,7 @@ impl BoundedRun {
             | Step::Surveying(_)
             | Step::ProbingSource(_)
             | Step::ProbingTarget { .. }
+            | Step::ProvingTarget { .. }
             | Step::NamingTransactions(_)
             | Step::Over => {}
         }
@@ -153,6 +159,12 @@ impl BoundedRun {
             {
                 let halted = halted.clone();
                 return self.target_probed(ctx, halted, answer);
+            }
+            (Step::ProvingTarget { ask: asked, halted }, Event::Described { ask, answer, .. })
+                if asked == ask =>
+            {
+                let halted = halted.clone();
+                return self.target_proved(ctx, halted, answer);
             }
             (Step::NamingTransactions(asked), Event::OpenTransactions { ask, answer }) if asked == ask => {
                 self.step = Step::Over;
@@ -213,7 +225,7 @@ impl BoundedRun {
         self.done = self.ends.iter().map(|(partition, end)| self.flow.done(partition, *end)).sum();
         let left = self.left(ctx, around);
         if left.is_empty() {
-            let partitions = self.copies().map(|(target, _)| target).collect();
+            let partitions = self.copies().map(|(target, ..)| target).collect();
             let ask = ctx.out.ask();
             self.step = Step::ProbingTarget { ask, halted: self.halted(ctx, around) };
             ctx.out.push(Command::TargetEnds { ask, partitions });
@@ -258,11 +270,11 @@ impl BoundedRun {
     /// Everything is settled: do readers of the target see it?
     fn target_probed(
         &mut self,
-        ctx: &Context<'_, impl Faults>,
+        ctx: &mut Context<'_, impl Faults>,
         halted: BTreeMap<SourcePartition, String>,
         answer: &BTreeMap<TargetPartition, Result<TargetEnd, Trouble>>,
     ) -> Option<Exit> {
-        let visible = self.copies().all(|(target, settled)| {
+        let visible = self.copies().all(|(target, _, settled)| {
             let shown = answer.get(&target).and_then(|end| end.as_ref().ok()).map(|end| end.last_stable);
             Some(settled) <= shown
         });
@@ -271,18 +283,49 @@ impl BoundedRun {
             self.pause(ctx);
             return None;
         }
+        let topics: BTreeSet<TopicName> = self.copies().map(|(target, ..)| target.topic).collect();
+        if topics.is_empty() {
+            return Some(self.over(ctx, halted));
+        }
+        let ask = ctx.out.ask();
+        self.step = Step::ProvingTarget { ask, halted };
+        let topics = Topics::Named(topics.into_iter().collect());
+        ctx.out.push(Command::Describe { side: Side::Target, ask, topics });
+        None
+    }
+
+    /// A topic that was deleted or made anew is its lane's to find out and to tell.
+    fn target_proved(
+        &mut self,
+        ctx: &Context<'_, impl Faults>,
+        halted: BTreeMap<SourcePartition, String>,
+        answer: &Result<Listing, Trouble>,
+    ) -> Option<Exit> {
+        let is_same = |(target, entry, _): (TargetPartition, &Entry, _)| {
+            let info = answer.as_ref().ok().and_then(|listing| listing.topics.get(&target.topic));
+            info.is_some_and(|info| info.id == entry.target_id)
+        };
+        if !self.copies().all(is_same) && !ctx.plants(Mutant::ContinuesTopicsMadeAnew) {
+            self.step = Step::Idle;
+            self.pause(ctx);
+            return None;
+        }
+        Some(self.over(ctx, halted))
+    }
+
+    fn over(&mut self, ctx: &Context<'_, impl Faults>, halted: BTreeMap<SourcePartition, String>) -> Exit {
         self.step = Step::Over;
         let is_done = halted.is_empty() || ctx.plants(Mutant::HaltedIsDone);
-        Some(if is_done { Exit::Done } else { Exit::Halted(halted) })
+        if is_done { Exit::Done } else { Exit::Halted(halted) }
     }
 
     /// The run's target partitions, with what readers must see of them. What a halted one lacks on the target
     /// is what it halted for.
-    fn copies(&self) -> impl Iterator<Item = (TargetPartition, TargetOffset)> {
+    fn copies(&self) -> impl Iterator<Item = (TargetPartition, &Entry, TargetOffset)> {
         self.ends.keys().filter_map(|source| {
             let entry = self.flow.entries.get(source).filter(|entry| entry.halted.is_none())?;
             let target = TargetPartition { topic: entry.target_topic.clone(), partition: source.partition };
-            Some((target, entry.target_end?))
+            Some((target, entry, entry.target_end?))
         })
     }
 

@@ -28,15 +28,17 @@ impl Oracle {
             }
             let place = SourcePartition { topic: self.flow.source_topic(topic), partition: *partition };
             let entry = entries.get(&place).filter(|entry| entry.target_id == *id);
-            broken.extend(check(&self.source, &self.standing, now, &place, log, entry));
+            let mut copies = visible(log);
+            copies.retain(|copy| !self.standing.late.contains(&(*id, *partition, copy.offset)));
+            broken.extend(check(&self.source, &self.standing, now, &place, copies, entry));
         }
         for place in entries.keys() {
             let copied = logs.keys().any(|(topic, _, partition)| {
                 self.flow.source_topic(topic) == place.topic && *partition == place.partition
             });
             if !copied {
-                let empty = Log::default();
-                broken.extend(check(&self.source, &self.standing, now, place, &empty, entries.get(place)));
+                let none = Vec::new();
+                broken.extend(check(&self.source, &self.standing, now, place, none, entries.get(place)));
             }
         }
         broken.sort_by_key(|violation| violation.invariant);
@@ -84,10 +86,9 @@ fn check(
     standing: &Standing,
     now: Millis,
     place: &SourcePartition,
-    log: &Log,
+    copies: Vec<Copy>,
     entry: Option<&Entry>,
 ) -> Vec<Violation> {
-    let copies = visible(log);
     let Some(entry) = entry else {
         return match copies.first() {
             None => Vec::new(),

@@ -5,7 +5,7 @@ use super::alignment::{Alignment, Expected, align};
 use super::ledger::{Entry, LedgerRecord};
 use super::log::{Lineage, Log};
 use super::progress::{Advance, Standing};
-use super::settlement::Settlement;
+use super::settlement::{Copies, Settlement};
 use super::shadow::Shadow;
 use kafka_model::Offset;
 use kafka_types::{Partition, SourcePartition, TargetPartition, TopicId};
@@ -44,9 +44,12 @@ pub fn advances(
     touched.sort();
     touched.dedup();
     let advance = |partition: SourcePartition| {
-        let copies = copied.get(&partition).and_then(|target| settlement.copies.get(*target));
+        let found = copied.get(&partition).and_then(|target| settlement.copies.get(*target));
         let (lane, entry) = entries.remove(&partition).unzip();
         let before = standing.partitions.get(&partition).cloned();
+        let target_id = entry.as_ref().map(|entry: &Entry| entry.target_id);
+        let target_id = target_id.or(before.as_ref().map(|before| before.target_id));
+        let (copies, elsewhere) = split(found.cloned().unwrap_or_default(), target_id);
         let source_id = entry.as_ref().map(|entry: &Entry| entry.source_id);
         let source_id = source_id.or(before.as_ref().map(|before| before.source_id));
         let source_id = source_id.or(source.id(&partition.topic)).unwrap_or(TopicId(0));
@@ -60,8 +63,9 @@ pub fn advances(
             before,
             from,
             entry,
-            copies: copies.map(|it| it.copies.clone()).unwrap_or_default(),
-            copies_id: copies.map(|it| it.topic_id),
+            copies_id: copies.as_ref().map(|it| it.topic_id),
+            copies: copies.map(|it| it.copies).unwrap_or_default(),
+            elsewhere,
             alignment: Alignment::default(),
             lineage: 0,
             first_open: None,
@@ -70,6 +74,14 @@ pub fn advances(
         advance
     };
     touched.into_iter().map(advance).collect()
+}
+
+/// The copies in the topic that the ledger names, and those in others of its name. Where that topic has none, the
+/// present one's count as what was copied.
+fn split(mut found: Vec<Copies>, target_id: Option<TopicId>) -> (Option<Copies>, Vec<Copies>) {
+    let named = found.iter().position(|copies| Some(copies.topic_id) == target_id);
+    let place = named.or(found.len().checked_sub(1));
+    (place.map(|place| found.remove(place)), found)
 }
 
 /// Finds the state of the source's log that the copies fit, the latest first. A mere position, past markers or what was

@@ -36,7 +36,7 @@ use case::Case;
 use kafka_model::{Cluster, Millis, Offset};
 use kafka_types::{SourcePartition, TopicName, TopicPartition, TransactionResult};
 use ledger::LedgerRecord;
-use progress::{Owner, Standing};
+use progress::{Owner, Progress, Standing};
 use settlement::Settlement;
 use shadow::Shadow;
 use std::collections::BTreeMap;
@@ -168,6 +168,14 @@ impl Oracle {
         self.violations.push(violation);
     }
 
+    /// Partitions whose copy is gone with its target topic, of which the ledger does not tell.
+    pub fn untold(&self) -> impl Iterator<Item = &SourcePartition> {
+        let standing = self.standing.partitions.iter();
+        let is_untold =
+            |(_, it): &(_, &Progress)| it.halted.is_none() && self.target.is_deleted(it.target_id);
+        standing.filter(is_untold).map(|(partition, _)| partition)
+    }
+
     /// How many records the flow has settled, over all partitions.
     pub fn records_settled(&self) -> u64 {
         self.standing.partitions.values().map(|progress| progress.records).sum()
@@ -234,7 +242,7 @@ impl Oracle {
                 (owner.producer, owner.is_forgotten) = (noted.producer, false);
             }
         }
-        advances.iter().for_each(|advance| self.standing.take_in(advance));
+        advances.iter().for_each(|advance| self.standing.take_in(advance, &self.target));
     }
 
     /// A denied topic makes one halt true that nothing in the logs shows.

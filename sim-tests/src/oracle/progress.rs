@@ -3,11 +3,11 @@
 use super::alignment::Alignment;
 use super::ledger::{Entry, Halt, TopicRecord};
 use super::log::{Lineage, Log};
-use super::settlement::{Copy, Writer};
+use super::settlement::{Copies, Copy, Writer};
 use super::shadow::Shadow;
 use kafka_model::{Millis, Offset};
 use kafka_types::{Partition, SourcePartition, TopicId, TopicName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a source partition stands.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Progress {
     pub records: u64,
     pub lineage: Lineage,
     pub halted: Option<Halt>,
+    /// When this was settled, the target topic with the copies had been deleted already.
+    pub copy_is_gone: bool,
     /// A halt is lifted when its lane is taken, and shows again if its cause is still there.
     pub was_halted: bool,
 }
@@ -53,6 +55,8 @@ pub struct Advance {
     pub entry: Option<Entry>,
     pub copies: Vec<Copy>,
     pub copies_id: Option<TopicId>,
+    /// Records of the same transaction in other topics of that name.
+    pub elsewhere: Vec<Copies>,
     pub alignment: Alignment,
     /// The state of the source's log that the copies fit.
     pub lineage: Lineage,
@@ -70,6 +74,8 @@ pub struct Standing {
     pub pins: BTreeMap<(TopicId, Partition), Lineage>,
     /// Those that existed when the flow first started, with where it did.
     pub first_topics: BTreeMap<TopicName, TopicRecord>,
+    /// Late repeats of requests that came to a target topic made anew.
+    pub late: BTreeSet<(TopicId, Partition, Offset)>,
 }
 
 impl Standing {
@@ -81,7 +87,11 @@ impl Standing {
         }
     }
 
-    pub fn take_in(&mut self, advance: &Advance) {
+    pub fn take_in(&mut self, advance: &Advance, target: &Shadow) {
+        let partition = advance.partition.partition;
+        for Copies { topic_id, copies } in &advance.elsewhere {
+            self.late.extend(copies.iter().map(|copy| (*topic_id, partition, copy.offset)));
+        }
         let Some(entry) = &advance.entry else { return };
         let before = self.partitions.remove(&advance.partition);
         let was_halted = before.as_ref().is_some_and(|before| before.was_halted) || entry.halted.is_some();
@@ -103,6 +113,7 @@ impl Standing {
             records: entry.records,
             lineage: advance.lineage,
             halted: entry.halted.clone(),
+            copy_is_gone: target.is_deleted(entry.target_id),
             was_halted,
         };
         self.partitions.insert(advance.partition.clone(), progress);

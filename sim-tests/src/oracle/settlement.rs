@@ -39,7 +39,8 @@ pub struct Noted {
 pub struct Settlement {
     pub at: Millis,
     pub transactional_id: String,
-    pub copies: BTreeMap<TargetPartition, Copies>,
+    /// A name can have had several topics, each with records of the transaction: the present one last.
+    pub copies: BTreeMap<TargetPartition, Vec<Copies>>,
     pub ledger: Vec<Noted>,
     /// Records that the transaction had stored, however it ended.
     pub stored: usize,
@@ -84,7 +85,7 @@ impl Settlement {
         let copies: Vec<Copy> = decided.filter_map(|offset| copy(log, offset)).collect();
         if !copies.is_empty() {
             let place = TargetPartition { topic: tp.topic.clone(), partition: tp.partition };
-            self.copies.insert(place, Copies { topic_id: id, copies });
+            self.copies.entry(place).or_default().push(Copies { topic_id: id, copies });
         }
     }
 }

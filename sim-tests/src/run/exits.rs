@@ -16,6 +16,8 @@ pub struct Circumstances {
     pub is_bounded: bool,
     /// What a bounded run had to reach and did not.
     pub short_of: Option<String>,
+    /// A partition whose copy was gone when the instance started, of which the ledger says nothing still.
+    pub untold: Option<SourcePartition>,
     /// A broker told somebody that another member has its instance id.
     pub was_fenced_by_instance: bool,
     /// Partitions that never halted, though a bounded run ended as if they had.
@@ -30,8 +32,10 @@ pub fn check(now: i64, slot: Slot, exit: &Exit, circumstances: &Circumstances) -
     let mut why = String::new();
     let is_true = match exit {
         Exit::Done if is_bounded => {
-            why = circumstances.short_of.clone().map_or(String::new(), |it| format!("; but {it}"));
-            circumstances.short_of.is_none()
+            let untold = circumstances.untold.as_ref().map(|it| format!("the copy of {it} was gone before"));
+            let but = circumstances.short_of.clone().or(untold);
+            why = but.as_ref().map_or(String::new(), |it| format!("; but {it}"));
+            but.is_none()
         }
         Exit::Done => was_told_to_stop,
         Exit::Halted(_) => is_bounded && circumstances.never_halted.is_empty(),

@@ -5,6 +5,7 @@ use super::setup::{self, BROKERS};
 use crate::oracle::{Invariant, Violation};
 use crate::plan::{Cluster as Named, Plan};
 use kafka_model::BrokerId;
+use kafka_types::SourcePartition;
 use runtime_sim::{Handle, NetworkFaults, Slot};
 use verbatim_core::failure::Side;
 
@@ -35,6 +36,12 @@ pub fn heal(handle: &Handle, administrator: &Administrator, plan: &Plan, start: 
             start(slot);
         }
     }
+}
+
+/// The copy of a partition is gone with its target topic, and the ledger never says so.
+pub fn told_nothing(place: &SourcePartition, now: i64) -> Violation {
+    let text = "the target topic was deleted with all that was copied, and nobody is told";
+    Violation::new(Invariant::LossReports, now, text).in_partition(place)
 }
 
 /// What a look at the clusters says of a mirror that does not catch up.

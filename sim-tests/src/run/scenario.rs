@@ -29,6 +29,8 @@ struct Scene<'a> {
     starts: BTreeMap<Slot, u32>,
     /// What there was to copy when the slot's process started.
     ends: BTreeMap<Slot, Ends>,
+    /// Partitions whose copy was gone by then, of which the ledger did not tell.
+    untold: BTreeMap<Slot, Vec<SourcePartition>>,
     told_to_stop: BTreeSet<Slot>,
     /// Exits that were looked at.
     judged: BTreeSet<(Slot, u32)>,
@@ -66,6 +68,7 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
         administrator,
         starts: BTreeMap::new(),
         ends: BTreeMap::new(),
+        untold: BTreeMap::new(),
         told_to_stop: BTreeSet::new(),
         judged: BTreeSet::new(),
         is_all_settled: false,
@@ -160,6 +163,7 @@ impl Scene<'_> {
         *start += 1;
         self.told_to_stop.remove(&slot);
         self.ends.insert(slot, self.handle.view(Side::Source, ends));
+        self.untold.insert(slot, self.oracle.borrow().untold().cloned().collect());
         let flow = setup::flow(self.plan, slot, *start);
         self.handle.start(slot, flow, setup::settings(self.plan, slot));
     }
@@ -192,7 +196,10 @@ impl Scene<'_> {
             _ => Vec::new(),
         };
         let never_halted = told.into_iter().filter(|it| !oracle.was_halted(it) && !is_gone(it)).collect();
+        let was_untold =
+            |place: &&SourcePartition| self.untold.get(&slot).is_some_and(|it| it.contains(*place));
         Circumstances {
+            untold: oracle.untold().find(was_untold).cloned(),
             was_told_to_stop: self.told_to_stop.contains(&slot),
             had_all_settled: self.is_all_settled && !oracle.source_topics_were_deleted(),
             may_be_unreachable: self.may_be_unreachable(),
@@ -242,7 +249,8 @@ impl Scene<'_> {
             let quiet = settlements.iter().rev().take_while(|before| **before == now).count();
             // Lanes that change hands claim; bounded runs come and go.
             let is_settled = self.plan.flow.is_bounded || QUIET_LOOKS <= quiet;
-            if lags.is_empty() && workload.is_finished() && is_settled {
+            let untold = self.oracle.borrow().untold().next().cloned();
+            if lags.is_empty() && untold.is_none() && workload.is_finished() && is_settled {
                 break;
             }
             // Nobody copies on with such a ledger, and nobody should.
@@ -255,7 +263,9 @@ impl Scene<'_> {
                 // Whether anything still came to an end in the last third of the time.
                 let before = settlements[settlements.len() * 2 / 3];
                 let goes_on = before < self.oracle.borrow().settlements;
+                let untold = untold.filter(|_| lags.is_empty());
                 let verdict = heal::verdict(&self.handle, &lags, goes_on, self.handle.now());
+                let verdict = untold.map_or(verdict, |place| heal::told_nothing(&place, self.handle.now()));
                 self.oracle.borrow_mut().report(verdict);
                 return None;
             }

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use kafka_model::api::add_partitions_to_txn::AddPartitionsToTxnRequest;
 use kafka_model::api::create_topics::{CreateTopicsRequest, NewTopic};
+use kafka_model::api::delete_topics::{DeleteTopicsRequest, TopicToDelete};
 use kafka_model::api::end_txn::EndTxnRequest;
 use kafka_model::api::init_producer_id::InitProducerIdRequest;
 use kafka_model::api::produce::{ACKS_ALL, ProducePartition, ProduceRequest};
@@ -94,6 +95,12 @@ impl Clusters {
         self.request(side, BrokerId(1), CreateTopicsRequest { topics: vec![topic], validate_only: false });
     }
 
+    pub fn recreate(&mut self, side: Side, topic: &str, partitions: i32) {
+        let topics = vec![TopicToDelete::Named(topic.into())];
+        self.request(side, BrokerId(1), DeleteTopicsRequest { topics });
+        self.create(side, topic, partitions);
+    }
+
     fn leader(&mut self, side: Side, tp: &TopicPartition) -> BrokerId {
         self.cluster(side).leader(tp).expect("a leader")
     }
@@ -165,6 +172,19 @@ impl Clusters {
         *sequence += count;
         let error = self.produce(side, tp, Some(producer.transactional_id.clone()), batch);
         assert_eq!(error, ErrorCode::None);
+    }
+
+    /// A late repeat of the last records that were sent.
+    pub fn send_again(
+        &mut self,
+        side: Side,
+        producer: &mut Producer,
+        tp: &TopicPartition,
+        records: Vec<Record>,
+    ) {
+        let count = i32::try_from(records.len()).expect("few records");
+        *producer.sequences.entry(tp.clone()).or_default() -= count;
+        self.send(side, producer, tp, records);
     }
 
     pub fn end(&mut self, side: Side, producer: &Producer, result: TransactionResult) {

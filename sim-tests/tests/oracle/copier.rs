@@ -1,6 +1,6 @@
 use super::clusters::{Clusters, Producer, Side};
 use bytes::Bytes;
-use kafka_types::{Header, Record, TopicPartition, TransactionResult};
+use kafka_types::{Header, Record, TopicId, TopicPartition, TransactionResult};
 use serde_json::json;
 
 /// How a copier of a few lines goes wrong, if it does.
@@ -35,6 +35,7 @@ pub struct Copier {
     next: i64,
     records: u64,
     target_end: i64,
+    target_id: TopicId,
 }
 
 const LEDGER: &str = "verbatim.sim.ledger.internal";
@@ -42,7 +43,8 @@ const LEDGER: &str = "verbatim.sim.ledger.internal";
 impl Copier {
     pub fn new(clusters: &mut Clusters, habit: Habit, tp: TopicPartition) -> Copier {
         let producer = clusters.init(Side::Target, "verbatim-sim-0");
-        let mut copier = Copier { habit, producer, tp, next: 0, records: 0, target_end: 0 };
+        let target_id = clusters.topic_id(Side::Target, tp.topic.as_str());
+        let mut copier = Copier { habit, producer, tp, next: 0, records: 0, target_end: 0, target_id };
         if habit != Habit::ClaimsNothing {
             copier.claim(clusters);
         }
@@ -63,6 +65,16 @@ impl Copier {
 
     /// Copies up to `count` records in one transaction.
     pub fn copy(&mut self, clusters: &mut Clusters, count: usize) {
+        self.copy_and(clusters, count, |_, _, _| {});
+    }
+
+    /// As `copy`; something happens before the commit, which is given what was sent.
+    pub fn copy_and(
+        &mut self,
+        clusters: &mut Clusters,
+        count: usize,
+        before_commit: impl FnOnce(&mut Clusters, &mut Producer, &[Record]),
+    ) {
         let mut found = if self.habit == Habit::CopiesAborted {
             everything(clusters, &self.tp, self.next)
         } else {
@@ -81,7 +93,7 @@ impl Copier {
         let sent = copies.len();
         let first = clusters.cluster(Side::Target).partition_view(&target).expect("it exists").log_end_offset;
         if !copies.is_empty() {
-            clusters.send(Side::Target, &mut self.producer, &target, copies);
+            clusters.send(Side::Target, &mut self.producer, &target, copies.clone());
         }
         match self.habit {
             Habit::PositionBehind => next -= 1,
@@ -98,6 +110,7 @@ impl Copier {
             });
             self.settle(clusters, &run, &json!(null));
         }
+        before_commit(clusters, &mut self.producer, &copies);
         clusters.end(Side::Target, &self.producer, TransactionResult::Commit);
     }
 
@@ -114,7 +127,7 @@ impl Copier {
             "version": 1, "next": self.next, "epoch": 0, "start": 0,
             "source_id": clusters.topic_id(Side::Source, &topic).to_string(),
             "target_topic": topic,
-            "target_id": clusters.topic_id(Side::Target, &topic).to_string(),
+            "target_id": self.target_id.to_string(),
             "target_start": 0, "run": run, "target_end": self.target_end, "records": self.records,
             "bytes": 0, "digest": "0:0", "timestamp": null, "settled_at": 0, "halted": halted,
         });

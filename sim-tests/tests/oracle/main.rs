@@ -141,6 +141,53 @@ fn records_without_a_marker_are_missed_by_the_audit_alone() {
     assert!(!clusters.oracle.violations().is_empty());
 }
 
+/// In the moment before the commit the target topic is made anew, and what the client had sent twice comes to it.
+#[test]
+fn a_copy_that_goes_with_its_topic_must_be_the_last_and_be_told() {
+    let recreated = |next: fn(&mut Copier, &mut Clusters)| {
+        let mut clusters = filled();
+        let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+        copier.copy(&mut clusters, 2);
+        assert_eq!(clusters.oracle.untold().count(), 0);
+        copier.copy_and(&mut clusters, 4, |clusters, producer, sent| {
+            clusters.recreate(Side::Target, "orders", 2);
+            clusters.send_again(Side::Target, producer, &tp(), sent[1..3].to_vec());
+        });
+        assert_eq!(clusters.oracle.violations(), []);
+        assert_eq!(clusters.oracle.untold().count(), 1);
+        next(&mut copier, &mut clusters);
+        let now = clusters.now();
+        clusters.oracle.audit(now, &clusters.target);
+        clusters
+    };
+    let told = recreated(|copier, clusters| copier.halt(clusters, "recreated", "made again"));
+    assert_eq!(told.oracle.violations(), []);
+    assert_eq!(told.oracle.untold().count(), 0);
+    let silent = recreated(|copier, clusters| copier.copy(clusters, 1));
+    assert_eq!(silent.oracle.violations()[0].invariant, Invariant::LossReports);
+    let left = recreated(|_, _| {});
+    assert_eq!((left.oracle.violations(), left.oracle.untold().count()), (&[][..], 1));
+}
+
+#[test]
+fn only_repeats_may_come_to_a_topic_made_anew_before_the_commit() {
+    let late: [fn(&[Record]) -> Vec<Record>; 3] = [
+        |_| vec![record("k", "foreign")],
+        |sent| vec![sent[0].clone(), sent[2].clone()],
+        |sent| vec![sent[1].clone(), sent[0].clone()],
+    ];
+    for late in late {
+        let mut clusters = filled();
+        let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+        copier.copy_and(&mut clusters, 4, |clusters, producer, sent| {
+            clusters.recreate(Side::Target, "orders", 2);
+            clusters.send_again(Side::Target, producer, &tp(), late(sent));
+        });
+        let violations = clusters.oracle.violations();
+        assert_eq!(violations[0].invariant, Invariant::LedgerTrue, "{violations:?}");
+    }
+}
+
 #[test]
 fn what_is_left_to_copy_is_told() {
     let mut clusters = filled();

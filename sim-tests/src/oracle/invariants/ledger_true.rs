@@ -6,6 +6,7 @@ use crate::oracle::alignment::Misfit;
 use crate::oracle::case::Case;
 use crate::oracle::ledger::{Entry, Run};
 use crate::oracle::progress::Advance;
+use crate::oracle::settlement::{Copies, Copy};
 use crate::oracle::violation::{Invariant, Violation};
 
 /// No copy lies at or beyond its partition's position.
@@ -65,7 +66,22 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
     if advance.copies_id.is_some_and(|id| id != entry.target_id) {
         tell("the records went to a target topic of another id".to_owned());
     }
+    if let Some(copies) =
+        advance.elsewhere.iter().find(|copies| !is_late_repeat(case, advance, entry, copies))
+    {
+        tell(format!("{} records went to a target topic of another id as well", copies.copies.len()));
+    }
     check_offsets(advance, entry, &mut tell);
+}
+
+/// Nobody can keep a topic from being deleted between the last look at it and the commit. Requests that the client had
+/// sent twice come to the one made anew then, as they were: a run of what stands in the topic that the ledger names.
+fn is_late_repeat(case: &Case<'_>, advance: &Advance, entry: &Entry, late: &Copies) -> bool {
+    let is_same = |(copy, late): (&Copy, &Copy)| copy.content.is_same(&late.content);
+    let mut runs = advance.copies.windows(late.copies.len());
+    advance.copies_id == Some(entry.target_id)
+        && case.target.is_deleted(entry.target_id)
+        && runs.any(|run| run.iter().zip(&late.copies).all(is_same))
 }
 
 /// The offset map: where the run stands on the target.

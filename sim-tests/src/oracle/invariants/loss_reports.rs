@@ -6,7 +6,7 @@ use crate::oracle::case::Case;
 use crate::oracle::content::Content;
 use crate::oracle::ledger::{Entry, Halt, HaltReason};
 use crate::oracle::log::{Fate, Log};
-use crate::oracle::progress::Advance;
+use crate::oracle::progress::{Advance, Progress};
 use crate::oracle::violation::{Invariant, Violation};
 use kafka_model::Offset;
 
@@ -30,6 +30,7 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
         broken.push(violation.in_partition(&advance.partition).at_source(offset));
     };
     if let Some(before) = &advance.before {
+        check_target(advance, entry, before, &mut tell);
         if before.source_id != entry.source_id {
             tell(
                 "the source topic is another one, and copying went on without a word".to_owned(),
@@ -61,6 +62,19 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
             let text = format!("false halt {}: {}; but {why}", name(halt.reason), halt.detail);
             tell(text, entry.next);
         }
+    }
+}
+
+/// A topic can be deleted, with all that was copied to it, in the moment before a commit: then that commit is the last,
+/// and the next word on the partition is a halt.
+fn check_target(advance: &Advance, entry: &Entry, before: &Progress, tell: &mut impl FnMut(String, Offset)) {
+    if before.target_id != entry.target_id || before.target_topic != entry.target_topic {
+        tell("the target topic is another one, and copying went on without a word".to_owned(), entry.next);
+    }
+    let stands = advance.from == advance.to && advance.copies.is_empty() && advance.elsewhere.is_empty();
+    if before.copy_is_gone && (!stands || entry.halted.is_none()) {
+        let text = "the target topic was deleted before, and copying went on without a word";
+        tell(text.to_owned(), entry.next);
     }
 }
 
