@@ -15,6 +15,8 @@ pub struct Cursor {
     last: Option<OffsetAndEpoch>,
     /// The last record before it, until it was seen.
     last_record: Option<OffsetAndEpoch>,
+    /// The last record that was handed out, if it tells its epoch.
+    taken: Option<OffsetAndEpoch>,
     /// The last record's epoch: those of a log never fall from one record to the next.
     epoch: Option<LeaderEpoch>,
     /// Neither this record is wanted nor any after it.
@@ -62,6 +64,7 @@ impl Cursor {
             next: position.offset,
             last: position.last,
             last_record: position.last_record,
+            taken: None,
             epoch: position.last_record.and_then(|record| record.epoch),
             stop_before: position.stop_before,
         }
@@ -72,10 +75,10 @@ impl Cursor {
         self.next
     }
 
-    /// To go on reading from here.
+    /// To go on reading from here. What was handed out vouches for what lies below it, as what was copied does.
     pub fn position(&self, partition: SourcePartition) -> Position {
-        let Cursor { next, last, last_record, epoch: _, stop_before } = *self;
-        Position { partition, offset: next, last, last_record, stop_before }
+        let Cursor { next, last, last_record, taken, epoch: _, stop_before } = *self;
+        Position { partition, offset: next, last, last_record: last_record.or(taken), stop_before }
     }
 
     /// What becomes of a record that stands here.
@@ -109,6 +112,7 @@ impl Cursor {
         self.next = record.offset.next();
         let last = record.epoch.map(|epoch| OffsetAndEpoch { offset: self.next, epoch: Some(epoch) });
         self.last = last.or(self.last);
+        self.taken = record.epoch.map(|_| record);
         self.epoch = record.epoch.or(self.epoch);
     }
 
@@ -138,8 +142,8 @@ impl Cursor {
         }
         // What retention has taken cannot be checked any more.
         let is_there = |place: &OffsetAndEpoch| log_start.is_some_and(|start| start <= place.offset);
-        let (last, last_record) = (self.last.filter(is_there), self.last_record.filter(is_there));
-        Outside::Again(Cursor { last, last_record, ..*self })
+        let (last, taken) = (self.last.filter(is_there), self.taken.filter(is_there));
+        Outside::Again(Cursor { last, last_record: self.last_record.filter(is_there), taken, ..*self })
     }
 }
 
@@ -153,7 +157,7 @@ mod tests {
     }
 
     fn cursor(next: i64, last: Option<OffsetAndEpoch>, stop_before: Option<OffsetAndEpoch>) -> Cursor {
-        Cursor { next: SourceOffset(next), last, last_record: None, epoch: None, stop_before }
+        Cursor { next: SourceOffset(next), last, last_record: None, taken: None, epoch: None, stop_before }
     }
 
     #[test]
@@ -192,7 +196,8 @@ mod tests {
     fn a_record_that_was_taken_is_passed_from_then_on() {
         let mut cursor = cursor(10, None, None);
         cursor.took(at(12, 3));
-        assert_eq!(cursor, Cursor { epoch: Some(LeaderEpoch(3)), ..self::cursor(13, Some(at(13, 3)), None) });
+        let (taken, epoch) = (Some(at(12, 3)), Some(LeaderEpoch(3)));
+        assert_eq!(cursor, Cursor { taken, epoch, ..self::cursor(13, Some(at(13, 3)), None) });
         assert_eq!(cursor.judge(at(12, 3)), Judgement::Pass);
         let unknown = OffsetAndEpoch { offset: SourceOffset(13), epoch: None };
         cursor.took(unknown);
@@ -231,6 +236,30 @@ mod tests {
         assert_eq!(ended.reach(SourceOffset(7)), End::Below, "it may still come");
         assert_eq!(ended.reach(SourceOffset(10)), End::Again);
         assert_eq!(ended.position(partition()), by_history);
+    }
+
+    /// Out of range for a moment, between two unclean elections: the second brings back an older log that reaches far
+    /// enough, of which the log's history says nothing amiss.
+    #[test]
+    fn what_was_handed_out_vouches_for_what_lies_below_it_too() {
+        let mut before = cursor(10, Some(at(10, 2)), None);
+        before.took(at(14, 5));
+        let Outside::Again(again) = before.outside(Some(SourceOffset(0)), Some(SourceOffset(30))) else {
+            panic!("it is in range")
+        };
+        let position = again.position(SourcePartition::new("orders", 3));
+        assert_eq!(position.beginning(), at(14, 5));
+        let rebuilt = Cursor::new(&position);
+        assert_eq!({ rebuilt }.judge(at(14, 5)), Judgement::Pass);
+        assert_eq!({ rebuilt }.judge(at(15, 5)), Judgement::Again, "compaction may have taken it");
+        let stop = |offset| {
+            let (position, diverges_at) = (SourceOffset(15), Some(SourceOffset(offset)));
+            Judgement::Stop(SourceStop::Truncated { position, diverges_at })
+        };
+        assert_eq!({ rebuilt }.judge(at(14, 4)), stop(14));
+        let gone = before.outside(Some(SourceOffset(15)), Some(SourceOffset(30)));
+        let Outside::Again(gone) = gone else { panic!("it is in range") };
+        assert_eq!(gone.position(SourcePartition::new("orders", 3)).last_record, None);
     }
 
     #[test]
