@@ -1,7 +1,7 @@
 //! From nothing to a sound ledger: both clusters answer, they fit the configuration, and nobody else's flow
 //! has this name. Nothing is written before all of that holds, except the ledger topic itself, last.
 
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, SOON};
 use crate::command::{Command, NewTopic, Topics};
 use crate::config::Flow;
 use crate::event::{Ask, Event, LedgerRecord, Listing, TopicConfig, TopicInfo};
@@ -12,10 +12,13 @@ use crate::ledger::{Record, Terms, check_settings, decode, wanted_settings};
 use crate::mirror::Context;
 use crate::time::Instant;
 use kafka_types::{TopicId, TopicName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a client makes of a broker that knows no topic ids (KIP-516).
 const NO_ID: TopicId = TopicId(0);
+
+/// How often the source is listed anew while listings differ: topics may come and go all the time.
+const LISTINGS_MAX: u32 = 3;
 
 /// The steps of a start, each repeated until it succeeds or the time for starting is over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +29,8 @@ pub struct Starting {
     retry_at: Option<Instant>,
     backoff: Backoff,
     source: Option<Listing>,
+    /// Listings that were asked for to confirm it.
+    confirmations: u32,
     target: Option<Listing>,
     trouble: Option<(Side, Trouble)>,
 }
@@ -41,6 +46,9 @@ enum Step {
     DescribeLedger,
     CreateLedger,
     InspectLedger,
+    /// A broker that has just started may not know every topic yet, and where the flow starts, and where a bounded run
+    /// ends, is said of all topics at once.
+    ConfirmSource,
     Survey,
 }
 
@@ -62,6 +70,7 @@ impl Starting {
             retry_at: None,
             backoff: Backoff::default(),
             source: None,
+            confirmations: 0,
             target: None,
             trouble: None,
         }
@@ -82,7 +91,9 @@ impl Starting {
         self.asked = Some(ask);
         let ledger = ctx.flow.name.ledger();
         ctx.out.push(match self.step {
-            Step::DescribeSource => Command::Describe { side: Side::Source, ask, topics: Topics::All },
+            Step::DescribeSource | Step::ConfirmSource => {
+                Command::Describe { side: Side::Source, ask, topics: Topics::All }
+            }
             Step::DescribeNamed => {
                 Command::Describe { side: Side::Source, ask, topics: Topics::Named(self.unlisted(ctx.flow)) }
             }
@@ -189,10 +200,13 @@ impl Starting {
         }
         match self.step {
             Step::DescribeNamed => {
-                // A topic that has appeared since is found like any other that appears later.
+                if let Some(source) = &mut self.source {
+                    source.topics.extend(listing.topics);
+                }
                 self.go_on(Step::DescribeTarget);
             }
             Step::DescribeLedger => self.ledger_described(ctx, &listing),
+            Step::ConfirmSource => self.confirm_source(ctx, listing),
             Step::DescribeSource
             | Step::DescribeTarget
             | Step::CreateLedger
@@ -209,6 +223,34 @@ impl Starting {
                 }
             },
         }
+    }
+
+    /// Two listings in a row that have the same topics leave none out, or both leave out the same. What only one of them
+    /// has counts as there: a topic that is gone is found out later.
+    fn confirm_source(&mut self, ctx: &Context<'_, impl Faults>, listing: Listing) {
+        let taken = |listing: &Listing| -> BTreeSet<TopicName> {
+            listing.topics.keys().filter(|topic| ctx.flow.filter.takes(topic)).cloned().collect()
+        };
+        let before = self.source.take().unwrap_or_default();
+        let agrees = taken(&before) == taken(&listing);
+        let mut topics = before.topics;
+        topics.extend(listing.topics);
+        self.source = Some(Listing { topics, ..listing });
+        self.confirmations += 1;
+        if agrees || LISTINGS_MAX <= self.confirmations {
+            return self.go_on(Step::Survey);
+        }
+        tracing::info!("listings of the source differ; it is listed again");
+        self.go_on(Step::ConfirmSource);
+        self.retry_at = Some(ctx.now.instant + SOON);
+    }
+
+    /// Where nothing is to be copied, what looks so is given a moment longer.
+    fn ledger_is_sound(&mut self, ctx: &Context<'_, impl Faults>) {
+        let mut topics = self.source.iter().flat_map(|listing| listing.topics.keys());
+        let takes_any = topics.any(|topic| ctx.flow.filter.takes(topic));
+        self.go_on(Step::ConfirmSource);
+        self.retry_at = (!takes_any).then_some(ctx.now.instant + SOON);
     }
 
     /// The source topics that the configuration names and that no listing shows.
@@ -263,7 +305,7 @@ impl Starting {
         match answer.as_ref().map(|configs| configs.get(&ctx.flow.name.ledger())) {
             Ok(Some(config)) => match check_settings(config) {
                 Ok(()) => {
-                    self.go_on(Step::Survey);
+                    self.ledger_is_sound(ctx);
                 }
                 Err(unsafe_ledger) => ctx.out.end(Exit::Configuration(unsafe_ledger.to_string())),
             },
@@ -349,7 +391,7 @@ impl Starting {
 
     fn give_up(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let side = match self.step {
-            Step::DescribeSource | Step::DescribeNamed => Side::Source,
+            Step::DescribeSource | Step::DescribeNamed | Step::ConfirmSource => Side::Source,
             Step::DescribeTarget
             | Step::DescribeLedger
             | Step::CreateLedger

@@ -2,10 +2,11 @@
 
 use crate::kit::{Answer, Clusters, Judge, Kit, ScriptedWorld};
 use std::time::Duration;
-use verbatim_core::command::{Command, LaneCommand, Topics};
+use verbatim_core::command::{Command, LaneCommand, NewTopic, Topics};
 use verbatim_core::config::{Flow, Until};
-use verbatim_core::event::{Event, GroupEvent, LaneEvent, Listing, Step, Turn, Urgency};
+use verbatim_core::event::{Event, GroupEvent, LaneEvent, Listing, Step, TopicInfo, Turn, Urgency};
 use verbatim_core::failure::{Failure, Side};
+use verbatim_core::ledger::HaltReason;
 use verbatim_core::route::TopicFilter;
 use verbatim_core::time::Timestamp;
 use verbatim_core::{Exit, LaneId};
@@ -254,6 +255,61 @@ fn a_topic_missing_from_the_first_listing_is_not_left_out_of_a_bounded_run() {
     };
     let world = Kit::new(world).with(quick).run_to_done();
     assert_eq!(Judge::new(&world.clusters).copies("orders", 0).len(), 35);
+}
+
+/// The same of a flow that has never copied anything: no ledger tells what the listing lacks.
+#[test]
+fn a_topic_missing_from_the_first_listing_is_not_left_out_of_a_first_run() {
+    let mut all = clusters();
+    all.source_topic("payments", 1);
+    all.append("payments", 0, 5);
+    for lacking in [vec!["orders", "payments"], vec!["orders"], vec!["payments"]] {
+        let mut hidden = false;
+        let world = ScriptedWorld::new(all.clone(), 2).scripted(move |clusters, command| match command {
+            Command::Describe { side: Side::Source, ask, topics: Topics::All } if !hidden => {
+                hidden = true;
+                let listed = clusters.source.iter().filter(|(name, _)| !lacking.contains(&name.as_str()));
+                let topics = listed.map(|(name, topic)| {
+                    let partitions = topic.logs.len() as u32;
+                    (name.clone(), TopicInfo { id: topic.id, partitions, internal: false })
+                });
+                let topics = topics.collect();
+                let cluster_id = clusters.source_id.clone();
+                let listing = Listing { cluster_id, brokers: 1, topics, ..Listing::default() };
+                Answer::Events(vec![Event::Described { side: Side::Source, ask: *ask, answer: Ok(listing) }])
+            }
+            _ => Answer::Obey,
+        });
+        Kit::new(world).run_to_done();
+    }
+}
+
+/// Right before the last commit the target topic is made anew, and is as long: the run is not done, the partition halts.
+#[test]
+fn a_copy_in_another_topic_is_no_end_of_a_bounded_run() {
+    let mut changed = false;
+    let world = ScriptedWorld::new(clusters(), 1).scripted(move |clusters, command| {
+        let settles = matches!(command, Command::Lane(_, _, LaneCommand::Settle { .. }));
+        let has_copies = clusters
+            .target
+            .get(&"orders".into())
+            .is_some_and(|topic| topic.logs.iter().map(Vec::len).sum::<usize>() == 60);
+        if settles && has_copies && !changed {
+            changed = true;
+            let old = clusters.target.remove(&"orders".into()).unwrap();
+            let (name, config) = ("orders".into(), old.config);
+            clusters.create(&NewTopic { name, partitions: 2, replication_factor: None, config });
+            clusters.target.get_mut(&"orders".into()).unwrap().logs = old.logs;
+        }
+        Answer::Obey
+    });
+    let (exit, world) = Kit::new(world).with(|flow| flow.lanes = 1).run();
+    let Exit::Halted(halted) = exit else { panic!("{exit:?}") };
+    assert_eq!(halted.len(), 2);
+    let halt = |partition| Judge::new(&world.clusters).entry("orders", partition).halted.clone();
+    for partition in 0..2 {
+        assert_eq!(halt(partition).map(|halt| halt.reason), Some(HaltReason::Recreated));
+    }
 }
 
 /// A commit of unknown outcome while leaving is left to the next owner.
