@@ -135,6 +135,25 @@ fn a_lane_lost_long_ago_does_not_make_a_stop_unsettled() {
     assert_eq!(count(&world, |it| matches!(it, Command::Release(Turn(70)))), 1);
 }
 
+/// Nothing was read of a lane that could not even be opened.
+#[test]
+fn a_lane_that_was_never_taken_does_not_make_a_stop_unsettled() {
+    for (step, lane) in [(Step::Open, LaneId(1)), (Step::Replay, LaneId(0))] {
+        let world = ScriptedWorld::new(clusters(), 2).scripted(move |_, command| match command {
+            Command::Lane(at, _, LaneCommand::Open) if *at == lane && step == Step::Open => {
+                Answer::Instead(vec![LaneEvent::Failed(step, Failure::Retry("no answer".into()))])
+            }
+            Command::Lane(at, _, LaneCommand::Replay { .. }) if *at == lane && step == Step::Replay => {
+                Answer::Instead(vec![LaneEvent::Failed(step, Failure::Retry("no answer".into()))])
+            }
+            _ => Answer::Obey,
+        });
+        let world = world.at(2_000, Event::Stop(Urgency::Settle));
+        let (exit, _) = Kit::new(world).with(|flow| flow.until = None).run();
+        assert_eq!(exit, Exit::Done);
+    }
+}
+
 #[test]
 fn a_recalled_lane_settles_and_a_lost_one_does_not() {
     for (recalled, settles) in [(true, true), (false, false)] {

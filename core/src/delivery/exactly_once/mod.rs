@@ -90,7 +90,9 @@ pub struct Lane {
     /// Lane 0: topic records that the ledger does not hold yet.
     notes: Vec<Record>,
     settled: Settled,
-    /// Closed with a transaction open.
+    /// A run was given up, and since then nothing was read that would tell what became of it.
+    gave_up_run: bool,
+    /// Closed with a run that was not settled.
     left_unsettled: bool,
 }
 
@@ -205,6 +207,7 @@ impl Lane {
             halts: BTreeMap::new(),
             notes: Vec::new(),
             settled: Settled::default(),
+            gave_up_run: false,
             left_unsettled: false,
         }
     }

@@ -69,6 +69,8 @@ impl Lane {
             return;
         }
         self.stage = Stage::Mirroring(Transaction::Collecting);
+        // A lane that is given up reads it no more.
+        self.gave_up_run &= self.leaving.is_some();
         let reading: Vec<SourcePartition> = self
             .shares
             .iter()

@@ -75,14 +75,7 @@ impl Lane {
         if matches!(self.stage, Stage::Closing | Stage::Closed) {
             return;
         }
-        let open = match self.stage {
-            Stage::Aborting | Stage::Pausing { .. } | Stage::ReadingClaims => true,
-            Stage::Mirroring(_) => !self.run.is_empty(),
-            Stage::Opening | Stage::Claiming | Stage::Replaying { .. } | Stage::Inspecting => {
-                0 < self.backoff.tries()
-            }
-            Stage::Closing | Stage::Closed => false,
-        };
+        let open = self.gave_up_run || !self.run.is_empty();
         // A lane that was lost is somebody else's to settle.
         self.left_unsettled = open && self.leaving.is_some();
         if self.left_unsettled {

@@ -129,6 +129,7 @@ impl Lane {
     }
 
     pub(super) fn drop_run(&mut self, ctx: &Context<'_, impl Faults>) {
+        self.gave_up_run |= !self.run.is_empty();
         self.run = Run::default();
         self.stopped.clear();
         self.intake.reset();

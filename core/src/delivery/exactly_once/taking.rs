@@ -19,6 +19,7 @@ impl Lane {
         self.backoff.reset();
         self.notes.clear();
         self.left_unsettled = false;
+        self.gave_up_run = false;
         self.open(ctx);
     }
 
@@ -109,6 +110,7 @@ impl Lane {
         if self.stage == Stage::Inspecting && know.ledger_guard.is_sound_since(self.taken_after) {
             self.stage = Stage::Mirroring(Transaction::Collecting);
             self.unable_since = None;
+            self.gave_up_run = false;
             self.join_due = true;
             self.grant(ctx);
         }
