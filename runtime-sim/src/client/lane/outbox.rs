@@ -46,6 +46,8 @@ pub(super) const TRANSACTION_TIMEOUT_MS: Millis = 60_000;
 /// How long committing or aborting may take.
 pub(super) const END_MAX_MS: Millis = 15_000;
 const INIT_MAX_MS: Millis = 30_000;
+/// How often the real World looks whether the transaction of what is in flight can only be aborted.
+const LOOKS_EVERY_MS: Millis = 1_000;
 
 /// What the thread is at.
 pub(super) enum Work {
@@ -88,6 +90,8 @@ pub(super) struct Outbox {
     pub(super) flights: BTreeMap<BatchId, Flight>,
     pub(super) ledger: Option<Flight>,
     pub(super) transaction: Option<Transaction>,
+    /// Since when the open transaction can only be aborted.
+    doomed_since: Option<Millis>,
 }
 
 impl Outbox {
@@ -103,6 +107,7 @@ impl Outbox {
             flights: BTreeMap::new(),
             ledger: None,
             transaction: None,
+            doomed_since: None,
         }
     }
 
@@ -129,6 +134,7 @@ impl Outbox {
             self.producer.advance(io);
         }
         self.land(out);
+        self.give_up_the_doomed(io, out);
         None
     }
 
@@ -342,6 +348,30 @@ impl Outbox {
         let transaction = self.transaction.as_ref()?;
         let cause = self.producer.abort_cause()?;
         Some(failure::of_transaction(cause, &transaction.topics, &self.place.transactional_id))
+    }
+
+    /// Why nothing more will be heard of what is in flight, once the transaction is doomed for so long: a record's own
+    /// refusal dooms it a moment before it is reported.
+    pub(super) fn given_up(&mut self, io: &mut Io, after: Millis) -> Option<Failure> {
+        let Some(cause) = self.doomed() else {
+            self.doomed_since = None;
+            return None;
+        };
+        let since = *self.doomed_since.get_or_insert(io.now);
+        io.is_due(since + after).then_some(cause)
+    }
+
+    /// Refuses whatever is in flight if nothing more will be heard of it.
+    fn give_up_the_doomed(&mut self, io: &mut Io, out: &mut LaneOut) {
+        if self.flights.is_empty() {
+            self.doomed_since = None;
+            return;
+        }
+        let Some(cause) = self.given_up(io, LOOKS_EVERY_MS) else { return };
+        for flight in self.flights.values_mut().filter(|flight| !flight.has_landed()) {
+            flight.not_queued(Refusal::Collateral(cause.clone()));
+        }
+        self.land(out);
     }
 
     /// Books the delivery reports.

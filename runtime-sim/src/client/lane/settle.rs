@@ -16,6 +16,9 @@ use verbatim_core::command::NewLedgerRecord;
 use verbatim_core::event::{LaneEvent, Step};
 use verbatim_core::failure::Failure;
 
+/// How often the real World looks whether the ledger's records will be acknowledged at all.
+const LEDGER_LOOKS_EVERY_MS: Millis = 100;
+
 pub(super) enum Settling {
     /// The ledger's records are on their way.
     Ledger {
@@ -94,6 +97,11 @@ impl Outbox {
                     self.ledger = None;
                     let text = "ledger records were not acknowledged in time".into();
                     out.failed(attempt, Step::Settle, Failure::Abort(text));
+                    return true;
+                }
+                if !has_landed && let Some(cause) = self.given_up(io, LEDGER_LOOKS_EVERY_MS) {
+                    self.ledger = None;
+                    out.failed(attempt, Step::Settle, cause);
                     return true;
                 }
                 if !has_landed {
