@@ -171,7 +171,8 @@ fn a_copy_that_goes_with_its_topic_must_be_the_last_and_be_told() {
 
 #[test]
 fn only_repeats_may_come_to_a_topic_made_anew_before_the_commit() {
-    let late: [fn(&[Record]) -> Vec<Record>; 3] = [
+    type Late = fn(&[Record]) -> Vec<Record>;
+    let late: [Late; 3] = [
         |_| vec![record("k", "foreign")],
         |sent| vec![sent[0].clone(), sent[2].clone()],
         |sent| vec![sent[1].clone(), sent[0].clone()],
