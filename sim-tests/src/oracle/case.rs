@@ -105,7 +105,7 @@ fn lay_beside(standing: &Standing, source: &Shadow, advance: &mut Advance) {
             to: advance.to,
             records: stretch.records,
         };
-        let excused = |offset: Offset| log.is_compacted_away(offset);
+        let excused = |offset: Offset| log.is_compacted_away(lineage, offset);
         let alignment = align(source, &expected, &advance.copies, excused);
         // A marker that a cut took away had ended the transaction for whoever read before.
         if alignment.is_clean() && stretch.first_open.is_none() {

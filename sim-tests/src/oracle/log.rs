@@ -39,6 +39,8 @@ pub struct Cut {
     removed: Vec<Slot>,
     /// Fates, before the cut, of records below it whose marker it took away.
     reopened: BTreeMap<Offset, Fate>,
+    /// Of the offsets removed, those whose records compaction had taken away.
+    compacted: BTreeSet<Offset>,
     /// Readers of committed records had been able to read below this offset.
     readable_below: Offset,
 }
@@ -110,8 +112,11 @@ impl Log {
         self.compacted.extend((from..self.end()).filter(|offset| !left.contains(offset)));
     }
 
-    pub fn is_compacted_away(&self, offset: Offset) -> bool {
-        self.compacted.contains(&offset)
+    /// Whether compaction took the record at an offset in a state of the log before later cuts. One that was written in
+    /// its place since is another.
+    pub fn is_compacted_away(&self, lineage: Lineage, offset: Offset) -> bool {
+        let cut = self.cuts_since(lineage).iter().find(|cut| cut.at <= offset);
+        cut.map_or(&self.compacted, |cut| &cut.compacted).contains(&offset)
     }
 
     /// An election is about to take away what readers could see below `offset`.
@@ -187,7 +192,8 @@ impl Log {
         }
         self.open.retain(|_, offsets| !offsets.is_empty());
         let readable_below = std::mem::take(&mut self.readable_below);
-        self.cuts.push(Cut { at, removed, reopened, readable_below });
+        let compacted = self.compacted.split_off(&at);
+        self.cuts.push(Cut { at, removed, reopened, compacted, readable_below });
         self.start = self.start.min(at);
     }
 
@@ -282,4 +288,33 @@ pub struct Stretch<'a> {
 
 fn index(offset: Offset) -> usize {
     usize::try_from(offset).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kafka_types::Record;
+    use std::sync::Arc;
+
+    fn appended(base_offset: Offset, value: &'static str) -> LogEvent {
+        let record = Record::new(1, None, Some(value.into()));
+        LogEvent::Appended(Arc::new(RecordBatch { base_offset, ..RecordBatch::new(vec![record]) }))
+    }
+
+    #[test]
+    fn what_compaction_took_excuses_only_what_stood_there_then() {
+        let mut log = Log::default();
+        for event in [appended(0, "a"), appended(1, "before"), LogEvent::Truncated { to: 1 }] {
+            log.apply(&event);
+        }
+        log.apply(&appended(1, "after"));
+        log.keep_only(0, &BTreeSet::from([0]));
+        assert!(log.is_compacted_away(1, 1));
+        assert!(!log.is_compacted_away(0, 1), "it was cut away, not compacted");
+
+        log.apply(&LogEvent::Truncated { to: 1 });
+        log.apply(&appended(1, "again"));
+        assert!(log.is_compacted_away(1, 1));
+        assert!(!log.is_compacted_away(2, 1), "another record in its place");
+    }
 }

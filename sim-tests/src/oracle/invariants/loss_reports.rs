@@ -43,7 +43,9 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
             let mut matters = passed.filter_map(|cut| {
                 let then = source.committed(before.lineage, cut.at, advance.from).records;
                 let now = source.committed(advance.lineage, cut.at, advance.from).records;
-                let matters = cut.at < advance.from && !is_same(source, &then, &now);
+                let states = [before.lineage, advance.lineage];
+                let is_gone = |offset| states.iter().any(|state| source.is_compacted_away(*state, offset));
+                let matters = cut.at < advance.from && !is_same(is_gone, &then, &now);
                 matters.then_some((cut.at, then.len(), now.len()))
             });
             if let Some((cut, then, now)) = matters.next() {
@@ -78,10 +80,14 @@ fn check_target(advance: &Advance, entry: &Entry, before: &Progress, tell: &mut 
     }
 }
 
-fn is_same(source: &Log, some: &[(Offset, &Content)], others: &[(Offset, &Content)]) -> bool {
+fn is_same(
+    is_gone: impl Fn(Offset) -> bool,
+    some: &[(Offset, &Content)],
+    others: &[(Offset, &Content)],
+) -> bool {
     let stands_in = |there: &[(Offset, &Content)], (offset, content): &(Offset, &Content)| {
         let found = there.iter().find(|it| it.0 == *offset);
-        found.map_or(source.is_compacted_away(*offset), |it| it.1.is_same(content))
+        found.map_or_else(|| is_gone(*offset), |it| it.1.is_same(content))
     };
     some.iter().all(|record| stands_in(others, record)) && others.iter().all(|record| stands_in(some, record))
 }
