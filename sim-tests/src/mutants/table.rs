@@ -172,8 +172,7 @@ mutants! {
     40 "aborted-is-read" Caught,
         "aborted records of the source are handed to the mirror",
         client.aborted_records_are_read;
-    43 "acknowledged-before-replicated"
-        Unseen("a leader must be lost in the moment before its followers have the records"),
+    43 "acknowledged-before-replicated" Caught,
         "acks=all is answered before the followers have the records, and a leader is lost",
         target.acknowledges_before_replication;
     44 "duplicates-forgotten" Caught,
