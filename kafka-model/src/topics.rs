@@ -196,10 +196,14 @@ impl Cluster {
         }
     }
 
+    /// Each replica compacts its own log, by the records that it has itself. Here all have one: so it is compacted as far as
+    /// every replica has it.
     pub(crate) fn compact(&mut self, tp: &TopicPartition) {
         let now = self.now;
         let Some((config, partition)) = self.topics.config_and_partition_mut(tp) else { return };
-        if partition.log.compact(now, partition.high_watermark, config) {
+        let everywhere = partition.replicas.iter().map(|replica| partition.end_offset_of(replica)).min();
+        let until = partition.high_watermark.min(everywhere.unwrap_or(0));
+        if partition.log.compact(now, until, config) {
             self.record_event(tp, LogEvent::Compacted);
             self.touch(tp);
         }

@@ -9,7 +9,28 @@ use kafka_types::ErrorCode::{
     FencedLeaderEpoch, LeaderNotAvailable, NotLeaderOrFollower, OffsetNotAvailable, OffsetOutOfRange,
     UnknownLeaderEpoch,
 };
-use kafka_types::{ErrorCode, LeaderEpoch, TopicPartition};
+use kafka_types::{ErrorCode, LeaderEpoch, Record, RecordBatch, TopicPartition};
+
+/// What compaction took because of later records is still with a replica that never had those.
+#[test]
+fn rule_4_7_a_replica_compacts_by_what_it_has_itself() {
+    let mut bench = Bench::with(ClusterConfig::default(), &[("cleanup.policy", "compact")]);
+    let t = tp("t", 0);
+    let keyed =
+        |value: &'static str| RecordBatch::new(vec![Record::new(1, Some("key".into()), Some(value.into()))]);
+    bench.append(keyed("old"));
+    let behind = bench.followers(&t)[1];
+    let replies = bench.cluster.stall_replica(bench.now, &t, behind, true);
+    bench.take(replies);
+    let superseding = bench.send_produce(&t, keyed("new"), ACKS_ALL);
+    bench.wait(60_000);
+    assert_eq!(bench.produced(superseding).base_offset, 1);
+    let replies = bench.cluster.compact_partition(bench.now, &t);
+    bench.take(replies);
+    let replies = bench.cluster.unclean_election(bench.now, &t, behind);
+    bench.take(replies);
+    assert_eq!(bench.committed(&t), ["old"]);
+}
 
 fn lagging(delay_ms: i64) -> Bench {
     Bench::with(ClusterConfig { replication_delay_ms: delay_ms, ..ClusterConfig::default() }, &[])
