@@ -17,6 +17,7 @@ use verbatim_core::config::Flow;
 use verbatim_core::event::{Listing, TopicConfig};
 use verbatim_core::failure::{Side, Trouble};
 use verbatim_core::ledger::{Terms, check_settings};
+use verbatim_core::route::find_loop;
 
 type Configs = BTreeMap<TopicName, TopicConfig>;
 
@@ -124,24 +125,15 @@ fn listing(clusters: &impl Clusters, side: Side, findings: &mut Findings) -> Opt
     }
 }
 
-/// Within one cluster a mirror must not write to what it reads, nor read what it writes.
 fn distinct(flow: &Flow, source: &Listing, target: &Listing, findings: &mut Findings) {
     if source.cluster_id != target.cluster_id {
         return findings.good("clusters", "source and target are two clusters");
     }
-    let sample = TopicName::from("a");
-    if flow.rename.target(&sample) == sample {
-        let detail = "source and target are the same cluster, and topics keep their names: each would be copied \
-                      onto itself; set topics.rename";
-        return findings.bad(Code::Configuration, "clusters", detail);
-    }
-    let again =
-        names_taken(flow, source).map(|topic| flow.rename.target(topic)).find(|copy| flow.filter.takes(copy));
-    match again {
-        Some(copy) => findings.bad(
+    match find_loop(&flow.filter, &flow.rename, source.topics.keys()) {
+        Some(found) => findings.bad(
             Code::Configuration,
             "clusters",
-            format!("source and target are the same cluster, and {copy}, a copy, would be copied again; exclude it"),
+            format!("source and target are the same cluster, and {found}"),
         ),
         None => findings.good("clusters", "source and target are the same cluster, under other names"),
     }

@@ -86,7 +86,7 @@ fn one_cluster_must_not_feed_itself() {
     fake.ledger.clear();
     fails(&fake, &flow(), Code::Configuration, "copied onto itself");
     let renamed = Flow { rename: Rename::new("x.{topic}").unwrap(), ..flow() };
-    fails(&fake, &renamed, Code::Configuration, "x.orders, a copy, would be copied again");
+    fails(&fake, &renamed, Code::Configuration, "x.orders, the copy of orders, would be copied again");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::bounded::{BoundedRun, Surroundings};
 use super::membership::{Membership, Rejoin};
-use super::starting::Started;
+use super::starting::{Started, feeds_itself};
 use crate::command::{Command, Report};
 use crate::config::Flow;
 use crate::delivery::exactly_once::Lane;
@@ -10,8 +10,9 @@ use crate::failure::{Side, Trouble};
 use crate::fault::{Faults, Mutant};
 use crate::identity::{Identity, TopicIdentity};
 use crate::lane::LaneId;
-use crate::ledger::TopicTable;
+use crate::ledger::{Terms, TopicTable};
 use crate::mirror::{Context, Knowledge, LedgerGuard};
+use crate::route::find_loop;
 use crate::source::{Discovery, share_of};
 use crate::target::TargetTopics;
 use crate::time::Instant;
@@ -184,8 +185,11 @@ impl Running {
         ask: Ask,
         answer: Result<Listing, Trouble>,
     ) {
-        if side == Side::Source && answer.is_ok() {
+        if side == Side::Source
+            && let Ok(listing) = &answer
+        {
             self.source_seen = ctx.now.instant;
+            self.check_loops(ctx, listing);
         }
         if self.know.identity.answered(ctx, side, ask, &answer) {
             self.check_ledger_lives(ctx);
@@ -197,6 +201,16 @@ impl Running {
         }
         if let (Side::Target, Ok(listing)) = (side, &answer) {
             self.check_ledger_partitions(ctx, listing);
+        }
+    }
+
+    /// A topic that appears later can make a mirror within one cluster copy its own copies.
+    fn check_loops(&self, ctx: &mut Context<'_, impl Faults>, source: &Listing) {
+        let Terms { source_cluster, target_cluster, .. } = &self.know.terms;
+        if source_cluster == target_cluster
+            && let Some(found) = find_loop(&ctx.flow.filter, &ctx.flow.rename, source.topics.keys())
+        {
+            ctx.out.end(feeds_itself(source_cluster, &found));
         }
     }
 

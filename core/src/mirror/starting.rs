@@ -10,6 +10,7 @@ use crate::failure::{Side, Trouble};
 use crate::fault::{Faults, Mutant};
 use crate::ledger::{Record, Terms, check_settings, decode, wanted_settings};
 use crate::mirror::Context;
+use crate::route::{Loop, find_loop};
 use crate::time::Instant;
 use kafka_types::{TopicId, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -280,8 +281,10 @@ impl Starting {
         let (Some(source), Some(target)) = (&self.source, &self.target) else {
             return self.go_on(Step::DescribeSource);
         };
-        if let Some(text) = feeds_itself(ctx.flow, source, target) {
-            return ctx.out.end(Exit::Configuration(text));
+        if source.cluster_id == target.cluster_id
+            && let Some(found) = find_loop(&ctx.flow.filter, &ctx.flow.rename, source.topics.keys())
+        {
+            return ctx.out.end(feeds_itself(&source.cluster_id, &found));
         }
         let ledger = ctx.flow.name.ledger();
         match target.topics.get(&ledger) {
@@ -421,35 +424,6 @@ fn ledger_topic(flow: &Flow, brokers: u32) -> NewTopic {
     }
 }
 
-/// Within one cluster a mirror must not write to what it reads, nor read what it writes.
-fn feeds_itself(flow: &Flow, source: &Listing, target: &Listing) -> Option<String> {
-    if source.cluster_id != target.cluster_id {
-        return None;
-    }
-    let taken = source.topics.keys().filter(|topic| flow.filter.takes(topic));
-    for topic in taken {
-        let copy = flow.rename.target(topic);
-        if copy == *topic {
-            return Some(format!(
-                "source and target are the same cluster ({}), and topic {topic} would be copied onto \
-                 itself; set topics.rename or another target",
-                source.cluster_id
-            ));
-        }
-        if flow.filter.takes(&copy) {
-            return Some(format!(
-                "source and target are the same cluster ({}), and {copy}, the copy of {topic}, would be \
-                 copied again; exclude it in topics.exclude",
-                source.cluster_id
-            ));
-        }
-    }
-    // Nothing to copy yet: judge the rule itself.
-    let sample = TopicName::from("a");
-    (flow.rename.target(&sample) == sample).then(|| {
-        format!(
-            "source and target are the same cluster ({}) and topics keep their names; set topics.rename",
-            source.cluster_id
-        )
-    })
+pub(super) fn feeds_itself(cluster: &str, found: &Loop) -> Exit {
+    Exit::Configuration(format!("source and target are the same cluster ({cluster}), and {found}"))
 }

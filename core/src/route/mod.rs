@@ -2,6 +2,8 @@
 
 mod filter;
 mod naming;
+mod one_cluster;
 
 pub use filter::{BadPattern, TopicFilter, is_internal};
 pub use naming::{BadRename, Rename};
+pub use one_cluster::{Loop, find_loop};

@@ -7,6 +7,7 @@ use verbatim_core::config::Start;
 use verbatim_core::event::{Event, LaneEvent, Step, Urgency};
 use verbatim_core::failure::{Failure, Trouble};
 use verbatim_core::ledger::HaltReason;
+use verbatim_core::route::Rename;
 use verbatim_core::{Exit, LaneId};
 
 fn clusters(partitions: usize) -> Clusters {
@@ -63,6 +64,33 @@ fn new_topics_and_partitions_are_copied_from_their_first_record() {
         let before = if start == Start::Earliest { 20 } else { 0 };
         assert_eq!(judge.copies("orders", 0).len(), before + 3, "{start:?}");
     }
+}
+
+/// Within one cluster, where what the rules make of a topic shows only when there is one.
+#[test]
+fn a_later_topic_whose_copy_would_be_copied_ends_the_mirror() {
+    let mut clusters = Clusters::new();
+    clusters.source_id = "target".into();
+    let mut appeared = false;
+    let world = ScriptedWorld::new(clusters, 2)
+        .interrupted(move |now, clusters| {
+            if Duration::from_secs(60) <= now && !appeared {
+                appeared = true;
+                clusters.source_topic("orders", 1);
+                clusters.append("orders", 0, 3);
+            }
+            Vec::new()
+        })
+        .at(120_000, Event::Stop(Urgency::Settle));
+    let (exit, world) = Kit::new(world)
+        .with(|flow| {
+            flow.until = None;
+            flow.rename = Rename::new("copy.{topic}").unwrap();
+        })
+        .run();
+    let Exit::Configuration(text) = exit else { panic!("{exit:?}") };
+    assert!(text.contains("copy.orders, the copy of orders, would be copied again"), "{text}");
+    assert!(!world.clusters.target.contains_key(&"copy.orders".into()), "nothing is written");
 }
 
 /// H5: where a topic starts is resolved once, whatever fails around it.
