@@ -62,6 +62,8 @@ pub struct Cluster {
     /// Waiting requests whose topic was deleted.
     pub(crate) orphaned: Vec<RequestToken>,
     replies: Vec<Reply>,
+    /// What was due in the last call.
+    fired: Vec<Timer>,
 }
 
 impl Cluster {
@@ -85,6 +87,7 @@ impl Cluster {
             touched: Vec::new(),
             orphaned: Vec::new(),
             replies: Vec::new(),
+            fired: Vec::new(),
             config,
         }
     }
@@ -113,6 +116,11 @@ impl Cluster {
         self.timers.next()
     }
 
+    /// What the last call found due and did before anything else, in that order.
+    pub fn fired(&self) -> &[Timer] {
+        &self.fired
+    }
+
     pub fn now(&self) -> Millis {
         self.now
     }
@@ -127,8 +135,10 @@ impl Cluster {
     }
 
     pub(crate) fn advance_to(&mut self, now: Millis) {
+        self.fired.clear();
         while let Some((at, timer)) = self.timers.pop_due(now) {
             self.now = self.now.max(at);
+            self.fired.push(timer.clone());
             self.fire(timer);
             self.settle();
         }

@@ -45,6 +45,7 @@ pub use history::{History, LogEvent};
 pub use ids::{
     BrokerId, ClientId, GroupId, InstanceId, MemberId, Millis, Offset, RequestToken, TransactionalId,
 };
+pub use timer::Timer;
 pub use views::{CommittedRecord, Fate, PartitionView};
 
 pub(crate) use kafka_types::{ErrorCode, TopicPartition};

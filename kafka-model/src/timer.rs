@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is due at a moment. Each is set at most once at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Timer {
+pub enum Timer {
     /// Others take over what a crashed broker led.
     Failover(BrokerId),
     /// Followers fetch what they lack.

@@ -1,5 +1,6 @@
 //! Who must be woken when.
 
+use crate::trace::Trace;
 use kafka_model::Millis;
 use std::collections::BTreeMap;
 use std::task::Waker;
@@ -30,8 +31,9 @@ impl Alarms {
         self.set.first_key_value().map(|(id, _)| id.0)
     }
 
-    pub fn ring(&mut self, now: Millis) {
+    pub fn ring(&mut self, now: Millis, trace: &mut Trace) {
         while let Some(alarm) = self.set.first_entry().filter(|it| it.key().0 <= now) {
+            trace.note(now, "rings", &"alarm", alarm.key());
             alarm.remove().wake();
         }
     }

@@ -187,7 +187,11 @@ impl Handle {
         });
         let mut patience = Box::pin(Until::new(&self.shared, self.now() + WORKLOAD_PATIENCE_MS));
         let outcome = poll_fn(|context| {
-            if let Some(outcome) = self.shared.act(|universe| universe.take_answer(token, context.waker())) {
+            let answer = self.shared.act(|universe| {
+                universe.note_poll("workload", &token);
+                universe.take_answer(token, context.waker())
+            });
+            if let Some(outcome) = answer {
                 return Poll::Ready(outcome);
             }
             patience.as_mut().poll(context).map(|()| Outcome::ConnectionClosed)
@@ -220,6 +224,11 @@ impl Handle {
 
     pub fn counters(&self) -> Counters {
         self.shared.look(|universe| universe.counters.clone())
+    }
+
+    /// How many events the trace holds.
+    pub fn steps(&self) -> u64 {
+        self.shared.look(|universe| universe.trace.steps())
     }
 
     /// Notes something of the scenario's own in the trace.

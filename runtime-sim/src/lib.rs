@@ -46,11 +46,11 @@ pub use moments::Moment;
 pub use network::NetworkFaults;
 pub use random::{Random, Rate};
 #[cfg(madsim)]
-pub use simulation::{Record, Setup, SimMutants, simulate};
+pub use simulation::{Panicked, Record, Setup, SimMutants, simulate};
 #[cfg(madsim)]
 pub use slots::Slot;
 pub use trace::TraceMode;
 #[cfg(madsim)]
-pub use universe::Watcher;
+pub use universe::{Seen, Watcher};
 #[cfg(madsim)]
 pub use world::SimWorld;

@@ -76,6 +76,7 @@ impl Shared {
     /// For the clock only: does all that is due, and says when it must be called again.
     pub(crate) fn advance(&self, now: Millis, clock: &Waker) -> Option<Millis> {
         let mut universe = self.0.universe.borrow_mut();
+        universe.trace.note(now, "polls", &"clock", &());
         universe.advance(now);
         let next = universe.next_at();
         self.0.clock_wakes_at.set(next);
@@ -111,12 +112,6 @@ impl Shared {
                 universe.network.cancel_all_of(Sender::Instance(start));
             }
         });
-    }
-
-    /// The trace's lines, unless the panic was in the middle of an act of the universe.
-    pub(crate) fn lines_on_panic(&self) -> Vec<String> {
-        let universe = self.0.universe.try_borrow();
-        universe.map(|universe| universe.trace.clone().into_lines()).unwrap_or_default()
     }
 
     /// Runs a task of the run itself, which ends with it.
@@ -169,6 +164,8 @@ impl Future for Until {
     type Output = ();
 
     fn poll(mut self: std::pin::Pin<&mut Self>, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        let at = self.at;
+        self.shared.act(|universe| universe.note_poll("sleeper", &at));
         if self.at <= self.shared.now() {
             self.alarm = None;
             return std::task::Poll::Ready(());

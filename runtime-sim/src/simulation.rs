@@ -1,6 +1,6 @@
 //! Runs a scenario in virtual time, from a seed.
 
-use crate::client::{ClientFaults, ClientMutants};
+use crate::client::{ClientFaults, ClientMutants, unseeded};
 use crate::clock;
 use crate::counters::Counters;
 use crate::handle::Handle;
@@ -10,6 +10,7 @@ use crate::trace::TraceMode;
 use crate::universe::Universe;
 use kafka_model::ClusterConfig;
 use madsim::runtime::Runtime;
+use std::hash::RandomState;
 
 /// What a run begins with.
 #[derive(Clone, Debug)]
@@ -73,6 +74,14 @@ pub struct Record {
     pub lines: Vec<String>,
 }
 
+/// With what [`simulate`] panics where the run did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Panicked {
+    pub message: String,
+    /// Of the run so far.
+    pub record: Record,
+}
+
 /// Runs `scenario` in a world of its own whose every choice follows from `seed`.
 ///
 /// Each run has a thread of its own, since madsim decides the order of hash maps once for each thread.
@@ -81,10 +90,15 @@ where
     S: AsyncFnOnce(Handle) -> T + Send,
     T: Send,
 {
+    // Drawn by the operating system: madsim has no say outside of a run.
+    let keys = setup.client_mutants.unseeded_order.then(RandomState::new);
     std::thread::scope(|scope| {
         let name = format!("seed {seed}");
         let thread = std::thread::Builder::new().name(name).stack_size(4 << 20);
-        let run = thread.spawn_scoped(scope, move || run(seed, setup, scenario));
+        let run = thread.spawn_scoped(scope, move || {
+            keys.into_iter().for_each(unseeded::use_keys);
+            run(seed, setup, scenario)
+        });
         match run.expect("threads can be made").join() {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -107,17 +121,18 @@ fn run<T>(seed: u64, mut setup: Setup, scenario: impl AsyncFnOnce(Handle) -> T) 
         })
     });
     let ended = std::panic::catch_unwind(run);
-    if ended.is_err() {
-        // What led there is what a failed run is looked at for.
-        shared.lines_on_panic().iter().for_each(|line| eprintln!("{line}"));
-    }
-    let record = ended.is_ok().then(|| shared.close());
+    let record = shared.close();
     shared.end_tasks(runtime.handle());
     // The executor drops them in its next round.
     runtime.block_on(async {});
-    match (ended, record) {
-        (Ok(value), Some(record)) => (value, record),
-        (Ok(_), None) => unreachable!("a run that ended well has a record"),
-        (Err(panic), _) => std::panic::resume_unwind(panic),
+    match ended {
+        Ok(value) => (value, record),
+        Err(panic) => {
+            // What led there is what a failed run is looked at for.
+            record.lines.iter().for_each(|line| eprintln!("{line}"));
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
+            std::panic::resume_unwind(Box::new(Panicked { message: text.to_owned(), record }))
+        }
     }
 }

@@ -12,7 +12,14 @@ use std::task::Waker;
 use verbatim_core::failure::Side;
 
 /// Sees a cluster after whatever happened to it.
-pub type Watcher = Box<dyn FnMut(Millis, Side, &mut Cluster)>;
+pub type Watcher = Box<dyn FnMut(Seen, Side, &mut Cluster)>;
+
+/// When a watcher sees something: the time, and how many events the trace holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub now: Millis,
+    pub step: u64,
+}
 
 pub struct Universe {
     now: Millis,
@@ -80,6 +87,11 @@ impl Universe {
         self.watcher = Some(watcher);
     }
 
+    /// The scheduler has picked this task to go on.
+    pub(crate) fn note_poll(&mut self, who: &'static str, which: &(impl std::hash::Hash + std::fmt::Debug)) {
+        self.trace.note(self.now, "polls", &who, which);
+    }
+
     /// When something happens next by itself.
     pub(crate) fn next_at(&self) -> Option<Millis> {
         [self.next_event_at(), self.alarms.next_at()].into_iter().flatten().min()
@@ -107,7 +119,7 @@ impl Universe {
             }
         }
         self.now = self.now.max(now);
-        self.alarms.ring(now);
+        self.alarms.ring(now, &mut self.trace);
     }
 
     fn next_delivery(&mut self) -> Option<Delivery> {
@@ -128,9 +140,11 @@ impl Universe {
 
     /// A cluster did something, and these replies came of it.
     fn handled(&mut self, side: Side, replies: Vec<Reply>) {
+        self.note_timers(side);
         if let Some(mut watcher) = self.watcher.take() {
             let now = self.now;
-            watcher(now, side, self.cluster_mut(side));
+            let seen = Seen { now, step: self.trace.steps() };
+            watcher(seen, side, self.cluster_mut(side));
             self.watcher = Some(watcher);
         }
         for reply in replies {
@@ -138,6 +152,17 @@ impl Universe {
             if let Some(delivery) = self.network.reply(self.now, reply, &mut books) {
                 self.deliver(delivery);
             }
+        }
+    }
+
+    /// Notes what a cluster found due.
+    fn note_timers(&mut self, side: Side) {
+        let cluster = match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        };
+        for timer in cluster.fired() {
+            self.trace.note(self.now, "timer", &side, timer);
         }
     }
 

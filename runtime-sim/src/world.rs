@@ -51,6 +51,7 @@ impl SimWorld {
 
     fn poll_next(&mut self, wake: Option<Instant>, context: &mut Context<'_>) -> Poll<(Now, Event)> {
         let now = self.shared.now();
+        self.shared.act(|universe| universe.note_poll("instance", &(self.slot, self.start)));
         self.count_step(now);
         let Some(told_to_stop) = self.look_at_slot() else { return Poll::Pending };
         let arrived = self.shared.act(|universe| universe.take_arrived(self.start));

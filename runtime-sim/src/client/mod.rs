@@ -29,7 +29,7 @@ mod process;
 mod producer;
 mod survey;
 mod trouble;
-mod unseeded;
+pub(crate) mod unseeded;
 mod wire;
 
 pub use faults::{ClientFaults, ClientMutants};

@@ -1,15 +1,22 @@
 //! An order that no seed decides: for the mutant that a test of determinism must catch.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{Hash, RandomState};
 
-/// Puts `items` into an order that differs from run to run and from process to process, as iterating a hash map
-/// with random keys would. madsim makes those keys follow from the seed, hence this.
-pub(super) fn shuffle<T>(items: &mut [T]) {
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    // Where the process was loaded is random too.
-    let place = std::ptr::from_ref(&CALLS).addr() as u64;
-    let mut random = crate::random::Random::new(place ^ CALLS.fetch_add(1, Ordering::Relaxed));
-    for last in (1..items.len()).rev() {
-        items.swap(last, random.below(last as u64 + 1) as usize);
-    }
+thread_local! {
+    /// A run has a thread of its own, in which madsim makes all keys follow from the seed. These come from outside.
+    static KEYS: RefCell<RandomState> = RefCell::default();
+}
+
+/// Hash maps of this run will have these keys.
+pub(crate) fn use_keys(keys: RandomState) {
+    KEYS.set(keys);
+}
+
+/// What somebody gets who keeps `items` in a hash map and goes through it.
+pub(super) fn out_of_a_hash_map<T: Hash + Eq>(items: Vec<T>) -> Vec<T> {
+    let mut map = HashMap::with_hasher(KEYS.with_borrow(RandomState::clone));
+    map.extend(items.into_iter().map(|item| (item, ())));
+    map.into_keys().collect()
 }

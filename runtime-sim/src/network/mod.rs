@@ -91,10 +91,12 @@ impl Network {
         self.schedule.next_at()
     }
 
-    fn delay(&mut self, strikes: bool, books: &mut Books) -> Millis {
-        if strikes && self.random.happens(self.faults.slow) {
+    fn delay(&mut self, now: Millis, sender: Sender, token: RequestToken, books: &mut Books) -> Millis {
+        if self.strikes(sender) && self.random.happens(self.faults.slow) {
+            let delay = self.random.between(self.faults.delay_max_ms, self.faults.slow_max_ms);
             books.counters.fault(Fault::Slow);
-            return self.random.between(self.faults.delay_max_ms, self.faults.slow_max_ms);
+            books.trace.note(now, "slow", &sender, &(token, delay));
+            return delay;
         }
         self.random.between(self.faults.delay_min_ms, self.faults.delay_max_ms)
     }
@@ -111,7 +113,7 @@ impl Network {
         books.trace.note(now, "request", &(sender, side, header.broker), &(header.token, &request));
         books.counters.requests += 1;
         let strikes = self.strikes(sender);
-        let delay = self.delay(strikes, books);
+        let delay = self.delay(now, sender, header.token, books);
         let lost = |network: &mut Network, rate: Rate| strikes && network.random.happens(rate);
         let is_lost = lost(self, self.faults.request_lost);
         let breaks = lost(self, self.faults.disconnect)
@@ -141,8 +143,7 @@ impl Network {
         }
         if breaks {
             books.counters.fault(Fault::Disconnected);
-            books.trace.note(now, "broken", &(sender, side), &id);
-            self.break_off(now, id);
+            self.break_off(now, id, books);
         }
         if breaks || tells {
             let learns_after = self.random.between(0, 1_000);
@@ -152,7 +153,7 @@ impl Network {
 
     /// Some of the first requests under way still arrive, perhaps much later: they are in some buffer, or the
     /// broker has yet to take them up. No answer comes back.
-    fn break_off(&mut self, now: Millis, id: ConnectionId) {
+    fn break_off(&mut self, now: Millis, id: ConnectionId, books: &mut Books) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         // None, all, or any number between.
         let arrivals = self.random.below(u64::from(connection.under_way) + 2);
@@ -162,6 +163,8 @@ impl Network {
         if self.random.below(2) == 0 {
             connection.held_until = now + self.random.between(0, self.faults.slow_max_ms);
         }
+        let still = (id, connection.arrivals_left, connection.held_until);
+        books.trace.note(now, "broken", &(connection.sender, connection.side), &still);
     }
 
     /// The client hangs up. What it sent is under way all the same.
@@ -205,6 +208,7 @@ impl Network {
                     if let Some(connection) = self.connections.get_mut(&id) {
                         connection.at_broker.is_muted = false;
                     }
+                    books.trace.note(now, "unmuted", &"network", &id);
                     self.take_up(now, id, books)
                 }
             };
@@ -259,6 +263,7 @@ impl Network {
                 && let Some(&code) = self.random.pick(before)
             {
                 books.counters.fault(Fault::Refused);
+                books.trace.note(now, "refuses", &(side, header.broker), &(header.token, code));
                 let response = refusal::refuse(&request, code);
                 let reply = Reply {
                     token: header.token,
@@ -272,6 +277,7 @@ impl Network {
                 && let Some(&code) = self.random.pick(after)
             {
                 books.counters.fault(Fault::RefusedAfterApply);
+                books.trace.note(now, "will spoil", &(side, header.broker), &(header.token, code));
                 self.to_spoil.insert(header.token, code);
             }
         }
@@ -305,12 +311,13 @@ impl Network {
         refusal::codes(&response, |code| books.counters.error(side, code));
         books.trace.note(now, "answers", &(side, broker), &(token, &response));
         let strikes = self.strikes(sender);
-        let delay = self.delay(strikes, books);
+        let delay = self.delay(now, sender, token, books);
         let is_lost = strikes && self.random.happens(self.faults.response_lost);
         let is_silent = self.random.happens(self.faults.silent);
         let connection = self.connections.get_mut(&id)?;
         if is_lost && !connection.loses_answers {
             books.counters.fault(Fault::ResponseLost);
+            books.trace.note(now, "lost", &(side, broker, sender), &token);
             connection.loses_answers = true;
             if !is_silent {
                 let at = now + self.random.between(0, 1_000);
@@ -323,6 +330,7 @@ impl Network {
         }
         if 0 < throttle_time_ms {
             books.counters.fault(Fault::Throttled);
+            books.trace.note(now, "mutes", &(side, broker), &(id, throttle_time_ms));
             if let Some(connection) = self.connections.get_mut(&id) {
                 connection.at_broker.is_muted = true;
             }

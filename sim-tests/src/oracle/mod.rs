@@ -164,6 +164,11 @@ impl Oracle {
         &self.violations
     }
 
+    /// Whatever was found since this was last called was found at this step of the run's trace.
+    pub fn found_at(&mut self, step: u64) {
+        self.violations.iter_mut().filter(|it| it.step == 0).for_each(|it| it.step = step);
+    }
+
     pub fn report(&mut self, violation: Violation) {
         self.violations.push(violation);
     }

@@ -70,6 +70,8 @@ impl fmt::Display for Invariant {
 pub struct Violation {
     pub invariant: Invariant,
     pub at: Millis,
+    /// How many events the run's trace held when it was found; 0 until somebody says.
+    pub step: u64,
     pub partition: Option<SourcePartition>,
     pub source: Option<Offset>,
     pub target: Option<Offset>,
@@ -78,7 +80,7 @@ pub struct Violation {
 
 impl Violation {
     pub fn new(invariant: Invariant, at: Millis, text: impl Into<String>) -> Violation {
-        Violation { invariant, at, partition: None, source: None, target: None, text: text.into() }
+        Violation { invariant, at, step: 0, partition: None, source: None, target: None, text: text.into() }
     }
 
     #[must_use]

@@ -40,9 +40,13 @@ struct Scene<'a> {
 pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Findings {
     let oracle = Rc::new(RefCell::new(Oracle::new(setup::flow_names(plan))));
     let watched = Rc::clone(&oracle);
-    handle.watch(Box::new(move |now, side, cluster| match side {
-        Side::Source => watched.borrow_mut().observe_source(now, cluster),
-        Side::Target => watched.borrow_mut().observe_target(now, cluster),
+    handle.watch(Box::new(move |seen, side, cluster| {
+        let mut oracle = watched.borrow_mut();
+        match side {
+            Side::Source => oracle.observe_source(seen.now, cluster),
+            Side::Target => oracle.observe_target(seen.now, cluster),
+        }
+        oracle.found_at(seen.step);
     }));
     let administrator = Administrator::new(&handle, &oracle);
     for (cluster, faults) in [(Named::Source, planted.source), (Named::Target, planted.target)] {
@@ -102,6 +106,7 @@ impl Scene<'_> {
             let next = at.min(self.handle.now() + LOOK_EVERY_MS);
             self.handle.sleep_until(next).await;
             self.judge_exits();
+            self.oracle.borrow_mut().found_at(self.handle.steps());
             if !self.oracle.borrow().violations().is_empty() {
                 return false;
             }
@@ -315,6 +320,7 @@ impl Scene<'_> {
     }
 
     fn findings(self, live_ms: Millis, healed_after_ms: Option<Millis>) -> Findings {
+        self.oracle.borrow_mut().found_at(self.handle.steps());
         let oracle = self.oracle.borrow();
         Findings {
             violations: oracle.violations().to_vec(),

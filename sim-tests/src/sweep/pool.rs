@@ -2,7 +2,8 @@
 
 use crate::plan::{Plan, generate};
 use crate::run::{Planted, Run, run};
-use runtime_sim::TraceMode;
+use runtime_sim::{Panicked, Record, TraceMode};
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,12 +14,15 @@ pub enum Ended {
     Ran(Box<Run>),
     /// It ran twice, and the two runs were not the same.
     Diverged {
-        seed: u64,
-        hashes: [u64; 2],
+        first: Box<Run>,
+        second: Box<Run>,
     },
     Panicked {
         seed: u64,
+        profile: String,
         message: String,
+        /// Of the run until then; none where it had not begun, or was over.
+        record: Option<Box<Record>>,
     },
 }
 
@@ -67,28 +71,32 @@ impl Pool {
 
     pub fn run_one(&self, plan: &Plan, planted: &Planted, twice: bool) -> Ended {
         let once = || catch_unwind(AssertUnwindSafe(|| run(plan, planted, self.trace)));
-        let seed = plan.seed;
         let first = match once() {
             Ok(run) => run,
-            Err(panic) => return Ended::Panicked { seed, message: message(&*panic) },
+            Err(panic) => return panicked(plan, panic),
         };
         if twice {
             match once() {
                 Ok(second) if second.record.trace_hash != first.record.trace_hash => {
-                    return Ended::Diverged {
-                        seed,
-                        hashes: [first.record.trace_hash, second.record.trace_hash],
-                    };
+                    return Ended::Diverged { first: Box::new(first), second: Box::new(second) };
                 }
                 Ok(_) => {}
-                Err(panic) => return Ended::Panicked { seed, message: message(&*panic) },
+                Err(panic) => return panicked(plan, panic),
             }
         }
         Ended::Ran(Box::new(first))
     }
 }
 
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
+fn panicked(plan: &Plan, panic: Box<dyn Any + Send>) -> Ended {
+    let (seed, profile) = (plan.seed, plan.profile.name());
+    let (message, record) = match panic.downcast::<Panicked>() {
+        Ok(panicked) => (panicked.message, Some(Box::new(panicked.record))),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied());
+            (text.unwrap_or("a panic without words").to_owned(), None)
+        }
+    };
+    Ended::Panicked { seed, profile, message, record }
 }

@@ -2,7 +2,7 @@
 
 use super::pool::Ended;
 use crate::run::Run;
-use runtime_sim::Counters;
+use runtime_sim::{Counters, Record};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -35,11 +35,17 @@ impl Summary {
         self.seeds += 1;
         match ended {
             Ended::Ran(run) => self.take_run(&run),
-            Ended::Diverged { seed, hashes: [first, second] } => {
-                let text = format!("ran twice and differed: trace={first:016x} and trace={second:016x}");
-                self.fail(seed, "determinism", 0, text);
+            Ended::Diverged { first, second } => {
+                let place = place(&first.profile, &first.record);
+                let (steps, trace) = (second.record.steps, second.record.trace_hash);
+                let text = format!("{place} ran twice and differed: then step={steps} trace={trace:016x}");
+                self.fail(first.seed, "determinism", first.record.steps, text);
             }
-            Ended::Panicked { seed, message } => self.fail(seed, "panic", 0, message),
+            Ended::Panicked { seed, profile, message, record } => {
+                let steps = record.as_ref().map_or(0, |record| record.steps);
+                let place = record.map_or(format!("profile={profile}"), |record| place(&profile, &record));
+                self.fail(seed, "panic", steps, format!("{place} panic: {message}"));
+            }
         }
     }
 
@@ -55,11 +61,11 @@ impl Summary {
             let text = format!(
                 "profile={} step={} t={:.3}s trace={:016x} {violation}",
                 run.profile,
-                run.record.steps,
+                violation.step,
                 violation.at as f64 / 1000.0,
                 run.record.trace_hash,
             );
-            self.fail(run.seed, violation.invariant.name(), run.record.steps, text);
+            self.fail(run.seed, violation.invariant.name(), violation.step, text);
         }
     }
 
@@ -138,6 +144,13 @@ impl Summary {
         .map(|(what, seen, least)| format!("{seen} {what} where {least} are the least"))
         .collect()
     }
+}
+
+/// Where a run stood when it ended.
+fn place(profile: &str, record: &Record) -> String {
+    let Record { steps, virtual_millis, trace_hash, .. } = record;
+    let seconds = *virtual_millis as f64 / 1000.0;
+    format!("profile={profile} step={steps} t={seconds:.3}s trace={trace_hash:016x}")
 }
 
 fn replay(seed: u64) -> String {

@@ -326,7 +326,7 @@ impl Fetcher {
         }
         for (broker, mut partitions) in by_leader {
             if io.mutants.unseeded_order {
-                super::unseeded::shuffle(&mut partitions);
+                partitions = super::unseeded::out_of_a_hash_map(partitions);
             }
             let asked = partitions.iter().map(|(partition, _, offset)| FetchPartition {
                 topic_partition: partition.clone(),
