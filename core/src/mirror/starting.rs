@@ -25,6 +25,8 @@ const LISTINGS_MAX: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Starting {
     since: Option<Instant>,
+    /// When it was last looked at, and what was due next then.
+    due: Option<Instant>,
     step: Step,
     asked: Option<Ask>,
     retry_at: Option<Instant>,
@@ -66,6 +68,7 @@ impl Starting {
     pub fn new() -> Starting {
         Starting {
             since: None,
+            due: None,
             step: Step::DescribeSource,
             asked: None,
             retry_at: None,
@@ -80,10 +83,15 @@ impl Starting {
     /// Asks what the present step needs, and gives up when it is time to.
     pub fn poll(&mut self, ctx: &mut Context<'_, impl Faults>) {
         let now = ctx.now.instant;
+        if self.due.take().is_some_and(|due| due + SOON < now) {
+            // A process that was stopped, or a machine that slept, has not waited for anybody.
+            self.since = Some(now);
+        }
         let since = *self.since.get_or_insert(now);
         if !self.is_reading() && since + ctx.flow.limits.connect_max <= now {
             return self.give_up(ctx);
         }
+        self.due = self.wake_at(now, ctx.flow);
         if self.asked.is_some() || self.retry_at.is_some_and(|at| now < at) {
             return;
         }

@@ -131,6 +131,20 @@ fn a_cluster_that_does_not_answer_or_refuses_is_named() {
 }
 
 /// A broker that is back within the time for connecting is waited for.
+/// A process that is stopped for a minute while it starts has not waited for a minute.
+#[test]
+fn a_start_that_was_stopped_for_long_goes_on() {
+    use verbatim_core::time::{Instant, Now, Timestamp};
+    let at = |seconds| Now { instant: Instant(Duration::from_secs(seconds)), wall: Timestamp(0) };
+    let mut mirror = verbatim_core::Mirror::new(at(0), Kit::from(clusters()).flow);
+    mirror.take_commands();
+    mirror.handle(at(60), Event::Woke);
+    assert_eq!(mirror.exit(), None, "the answer may be waiting");
+    let due = mirror.wake_at().expect("it still gives up at some time");
+    mirror.handle(Now { instant: due, wall: Timestamp(0) }, Event::Woke);
+    assert!(matches!(mirror.exit(), Some(Exit::Unreachable(..))));
+}
+
 #[test]
 fn a_cluster_that_comes_late_is_waited_for() {
     let mut asked = 0;
