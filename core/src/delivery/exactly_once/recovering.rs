@@ -31,6 +31,7 @@ impl Lane {
                 self.abort(ctx, &text);
             }
             Failure::Unknown(_) => {
+                self.slow_down(ctx);
                 self.count_as_settled(ctx);
                 self.pause(ctx, Retry::Open);
             }
@@ -38,13 +39,14 @@ impl Lane {
                 Step::Open | Step::Replay | Step::Abort | Step::Assign => self.pause(ctx, Retry::Open),
                 Step::ReadClaims => self.pause(ctx, Retry::ReadClaims),
                 Step::Prepare => self.prepare_again(ctx),
-                Step::Produce | Step::Settle if self.backoff.tries() < ABORTS_MAX => {
-                    self.backoff.count();
-                    self.abort(ctx, &text);
-                }
                 Step::Produce | Step::Settle => {
                     self.slow_down(ctx);
-                    self.pause(ctx, Retry::Open);
+                    if self.backoff.tries() < ABORTS_MAX {
+                        self.backoff.count();
+                        self.abort(ctx, &text);
+                    } else {
+                        self.pause(ctx, Retry::Open);
+                    }
                 }
             },
         }
