@@ -239,3 +239,36 @@ fn a_lane_that_always_fails_is_paused_and_then_left_to_others() {
     let leaves = positions(&world.log, |it| matches!(it, Command::LeaveGroup)).len();
     assert!((1..=4).contains(&leaves), "left {leaves} times");
 }
+
+/// A transaction is refused as a whole: the first batch to hear of it may be one for another topic.
+#[test]
+fn a_denied_topic_halts_alone_whoever_hears_of_it_first() {
+    let mut clusters = Clusters::new();
+    for topic in ["orders", "payments"] {
+        clusters.source_topic(topic, 1);
+        clusters.append(topic, 0, 35);
+    }
+    let mut asked = false;
+    let world = ScriptedWorld::new(clusters, 1).scripted(move |_, command| match command {
+        Command::Lane(_, _, LaneCommand::Abort) => {
+            asked = false;
+            Answer::Obey
+        }
+        Command::Lane(_, _, LaneCommand::Produce { target, .. }) if target.topic.as_str() == "orders" => {
+            asked = true;
+            Answer::Instead(Vec::new())
+        }
+        Command::Lane(_, _, LaneCommand::Produce { batch, .. }) if asked => {
+            let (resource, operation) = ("Topic orders".into(), "Write".into());
+            let denied = Failure::Fatal(Trouble::NotAuthorized { resource, operation });
+            let refused = Refused { refusal: Refusal::Collateral(denied), record: None };
+            Answer::Instead(vec![LaneEvent::Acked(*batch, Err(refused))])
+        }
+        _ => Answer::Obey,
+    });
+    let (exit, world) = Kit::new(world).with(|flow| flow.lanes = 1).run();
+    let Exit::Halted(halted) = exit else { panic!("{exit:?}") };
+    let halted: Vec<String> = halted.keys().map(ToString::to_string).collect();
+    assert_eq!(halted, ["orders/0"]);
+    assert_eq!(Judge::new(&world.clusters).copies("payments", 0).len(), 35);
+}

@@ -113,6 +113,7 @@ impl Lane {
     pub(super) fn acked(
         &mut self,
         ctx: &mut Context<'_, impl Faults>,
+        know: &Knowledge,
         id: BatchId,
         outcome: Result<Acknowledged, Refused>,
     ) {
@@ -122,7 +123,7 @@ impl Lane {
                 Err(_) => self.abort(ctx, &format!("batch {id} was not acknowledged whole")),
             },
             Err(Refused { refusal, record }) if !ctx.plants(Mutant::RefusalsAreNotCounted) => {
-                self.refused(ctx, id, refusal, record);
+                self.refused(ctx, know, id, refusal, record);
             }
             Err(_) => {
                 drop(self.run.acknowledge(id, Acknowledged { accepted: 0, acknowledged: 0, run: None }))
@@ -209,6 +210,7 @@ impl Lane {
     fn refused(
         &mut self,
         ctx: &mut Context<'_, impl Faults>,
+        know: &Knowledge,
         id: BatchId,
         refusal: Refusal,
         record: Option<OffsetAndEpoch>,
@@ -220,9 +222,7 @@ impl Lane {
             Refusal::TooLarge(text) => (HaltReason::Oversized, text),
             Refusal::Invalid(text) => (HaltReason::Refused, text),
             Refusal::Collateral(Failure::Fatal(Trouble::NotAuthorized { resource, operation })) => {
-                let detail = format!("the target cluster refuses {operation} on {resource}");
-                self.halt(ctx, &batch.partition, HaltReason::NotAuthorized, None, detail.clone());
-                return self.abort(ctx, &detail);
+                return self.denied(ctx, know, &resource, &operation);
             }
             Refusal::Collateral(failure) => {
                 return self.failed(ctx, Step::Produce, failure);
@@ -254,5 +254,29 @@ impl Lane {
             }
         }
         self.abort(ctx, &text);
+    }
+
+    /// The target cluster denies something. A transaction is refused as a whole, so the batch that was the first to
+    /// hear of it need not be one for the topic that is meant.
+    fn denied(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        know: &Knowledge,
+        resource: &str,
+        operation: &str,
+    ) {
+        let detail = format!("the target cluster refuses {operation} on {resource}");
+        let is_meant = |partition: &&SourcePartition| {
+            let base = self.base(know, partition);
+            base.is_some_and(|base| resource == format!("Topic {}", base.target_topic))
+        };
+        let meant: Vec<SourcePartition> = self.run.parts().keys().filter(is_meant).cloned().collect();
+        if meant.is_empty() {
+            return self.failed(ctx, Step::Produce, Failure::Abort(detail));
+        }
+        for partition in meant {
+            self.halt(ctx, &partition, HaltReason::NotAuthorized, None, detail.clone());
+        }
+        self.abort(ctx, &detail);
     }
 }

@@ -237,7 +237,7 @@ impl Lane {
             LaneEvent::Fetched(batch) => self.fetched(ctx, batch),
             LaneEvent::Caught(partition, position) => self.caught(ctx, partition, position),
             LaneEvent::Stopped(partition, stop) => self.stopped(partition, stop),
-            LaneEvent::Acked(batch, outcome) => self.acked(ctx, batch, outcome),
+            LaneEvent::Acked(batch, outcome) => self.acked(ctx, know, batch, outcome),
             LaneEvent::Settled { last } => self.on_settled(ctx, know, last),
             LaneEvent::Aborted => self.aborted(ctx, know),
             LaneEvent::Closed => self.stage = Stage::Closed,
