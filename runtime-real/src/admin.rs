@@ -136,10 +136,15 @@ fn source_offsets(
         At::HighWatermark => (Spec::Latest, Isolation::ReadUncommitted),
         At::Time(time) => (Spec::Time(time.0), Isolation::ReadCommitted),
     };
+    // Asked for first: what comes between the two questions may be young enough.
+    let mut ends = match at {
+        At::Time(_) => cluster.offsets(&places, Spec::Latest, Isolation::ReadCommitted),
+        At::Earliest | At::LastStable | At::HighWatermark => BTreeMap::new(),
+    };
     let mut offsets = cluster.offsets(&places, spec, isolation);
-    let none: BTreeSet<Place> =
-        offsets.iter().filter(|(_, offset)| **offset == Ok(None)).map(|(place, _)| place.clone()).collect();
-    offsets.extend(cluster.offsets(&none, Spec::Latest, Isolation::ReadCommitted));
+    for (place, offset) in offsets.iter_mut().filter(|(_, offset)| **offset == Ok(None)) {
+        *offset = ends.remove(place).unwrap_or(Ok(None));
+    }
     offsets
         .into_iter()
         .map(|((topic, partition), told)| {

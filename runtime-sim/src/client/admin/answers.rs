@@ -196,6 +196,18 @@ fn known(
     }
 }
 
+/// Where no record is young enough, the end as it was before.
+pub(super) fn or_ends(mut by_time: Found, mut ends: Found) -> Found {
+    for (place, told) in &mut by_time {
+        if matches!(told, Ok(told) if told.offset < 0)
+            && let Some(end) = ends.remove(place)
+        {
+            *told = end;
+        }
+    }
+    by_time
+}
+
 pub(super) fn source_offsets(ask: Ask, found: Found) -> Event {
     let answer = found.iter().map(|(place, offset)| {
         let source = SourcePartition { topic: place.topic.clone(), partition: place.partition };

@@ -6,7 +6,7 @@ mod open_transactions;
 
 use super::io::Io;
 use super::library::{Library, Place};
-use super::offsets::{Found, Offsets, ToldOffset};
+use super::offsets::{Found, Offsets};
 use super::trouble::unreachable;
 use super::wire::Pending;
 use kafka_model::api::fetch::IsolationLevel;
@@ -54,7 +54,8 @@ enum Work {
     SourceOffsets {
         at: At,
         offsets: Offsets,
-        first: Option<Found>,
+        /// Of a place in time: where partitions ended before it was looked for.
+        ends: Option<Found>,
     },
     TargetEnds {
         stable: Option<Found>,
@@ -136,13 +137,14 @@ fn begin(io: &mut Io, library: &mut Library, question: Question) -> Work {
                 At::Earliest => (OffsetSpec::Earliest, IsolationLevel::ReadUncommitted),
                 At::LastStable => (OffsetSpec::Latest, IsolationLevel::ReadCommitted),
                 At::HighWatermark => (OffsetSpec::Latest, IsolationLevel::ReadUncommitted),
-                At::Time(time) => (OffsetSpec::At(time.0), IsolationLevel::ReadCommitted),
+                // Asked for first: what comes between the two questions may be young enough.
+                At::Time(_) => (OffsetSpec::Latest, IsolationLevel::ReadCommitted),
             };
             let places = partitions.iter().map(answers::of_source);
             Work::SourceOffsets {
                 at,
                 offsets: Offsets::ask(library, places, spec, isolation, until),
-                first: None,
+                ends: None,
             }
         }
         Question::TargetEnds(partitions) => {
@@ -168,29 +170,25 @@ fn go_on(io: &mut Io, library: &mut Library, side: Side, ask: Ask, work: Work) -
             None => Err(Work::Growing { wanted, refused, pending }),
             Some(answer) => Ok(answers::grown(ask, &wanted, refused, answer)),
         },
-        Work::SourceOffsets { at, mut offsets, first } => {
+        Work::SourceOffsets { at, mut offsets, ends } => {
             let Some(found) = offsets.advance(io, library) else {
-                return Err(Work::SourceOffsets { at, offsets, first });
+                return Err(Work::SourceOffsets { at, offsets, ends });
             };
-            let is_first = first.is_none();
-            let mut all = first.unwrap_or_default();
-            all.extend(found);
-            // Where no record is young enough, the last stable offset.
-            let none =
-                |it: &(&TopicPartition, &Result<ToldOffset, _>)| matches!(it.1, Ok(told) if told.offset < 0);
-            let late: Vec<TopicPartition> = all.iter().filter(none).map(|it| it.0.clone()).collect();
-            if late.is_empty() || !is_first {
-                return Ok(answers::source_offsets(ask, all));
-            }
-            let until = io.now + REQUEST_MS;
-            let isolation = IsolationLevel::ReadCommitted;
-            let mut offsets = Offsets::ask(library, late, OffsetSpec::Latest, isolation, until);
-            match offsets.advance(io, library) {
-                Some(found) => {
-                    all.extend(found);
-                    Ok(answers::source_offsets(ask, all))
+            match (at, ends) {
+                (At::Time(time), None) => {
+                    let until = io.now + REQUEST_MS;
+                    let (places, spec) = (found.keys().cloned().collect::<Vec<_>>(), OffsetSpec::At(time.0));
+                    let mut offsets =
+                        Offsets::ask(library, places, spec, IsolationLevel::ReadCommitted, until);
+                    match offsets.advance(io, library) {
+                        Some(by_time) => Ok(answers::source_offsets(ask, answers::or_ends(by_time, found))),
+                        None => Err(Work::SourceOffsets { at, offsets, ends: Some(found) }),
+                    }
                 }
-                None => Err(Work::SourceOffsets { at, offsets, first: Some(all) }),
+                (At::Time(_), Some(ends)) => Ok(answers::source_offsets(ask, answers::or_ends(found, ends))),
+                (At::Earliest | At::LastStable | At::HighWatermark, _) => {
+                    Ok(answers::source_offsets(ask, found))
+                }
             }
         }
         Work::TargetEnds { stable, mut offsets } => {
