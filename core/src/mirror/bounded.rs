@@ -381,7 +381,9 @@ impl BoundedRun {
                 return None;
             }
             let gone = entry.is_none() && around.know.discovery.is_deleted(Side::Source, &partition.topic);
-            let gone = gone.then(|| "the source topic was deleted before it was copied".to_string());
+            // A listing leaves out what this user may not see, as it does what is gone.
+            let gone =
+                gone.then(|| "the source no longer shows the topic: deleted, or not allowed".to_string());
             around.topics.refusal(&partition.topic).map(str::to_owned).or(gone)
         };
         let halted = |(partition, end): (&SourcePartition, SourceOffset)| {
