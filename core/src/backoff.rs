@@ -46,6 +46,7 @@ pub const SOON: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn pauses_double_up_to_their_bound_and_start_over_after_a_success() {
@@ -60,5 +61,22 @@ mod tests {
         assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
         backoff.reset();
         assert_eq!(backoff.after_failure(Instant::START, &limits).0.as_millis(), 100);
+    }
+
+    proptest! {
+        /// Beside the sum that the pauses are meant to be.
+        #[test]
+        fn pauses_are_powers_of_two(first in 1u64..1_000, most in 1u64..100_000, tries in 0usize..70, counted in 0u32..5) {
+            let (retry_min, retry_max) = (Duration::from_millis(first), Duration::from_millis(most));
+            let limits = Limits { retry_min, retry_max, ..Limits::default() };
+            let mut backoff = Backoff::default();
+            (0..counted).for_each(|_| backoff.count());
+            for number in 0..tries {
+                let pause = backoff.after_failure(Instant::START, &limits).since(Instant::START);
+                let doubled = u128::from(first) << (number as u32 + counted).min(16);
+                prop_assert_eq!(pause.as_millis(), doubled.min(u128::from(most)));
+            }
+            prop_assert_eq!(backoff.tries(), counted + tries as u32);
+        }
     }
 }

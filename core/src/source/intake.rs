@@ -73,6 +73,7 @@ pub fn share_of(total: u64, lanes: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn credit_returns_as_records_are_acknowledged() {
@@ -129,5 +130,74 @@ mod tests {
         assert_eq!(share_of(64 << 20, 8), 8 << 20);
         assert_eq!(share_of(64 << 20, 0), 64 << 20);
         assert_eq!(share_of(8 << 20, 8), 2 << 20);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Grant,
+        /// The World brings a batch, if it has credit left.
+        Bring(u64, bool),
+        /// So much of what is held is acknowledged.
+        Acknowledge(u8),
+        Budget(u64),
+        Rewind,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => Just(Step::Grant),
+            4 => (1u64..3_000, any::<bool>()).prop_map(|(bytes, is_wanted)| Step::Bring(bytes, is_wanted)),
+            3 => any::<u8>().prop_map(Step::Acknowledge),
+            1 => (1u64..8_000).prop_map(Step::Budget),
+            1 => Just(Step::Rewind),
+        ];
+        prop::collection::vec(step, 0..80)
+    }
+
+    proptest! {
+        /// Beside a World that counts its credit itself: both count the same, the budget is kept to within one batch, and
+        /// once all is acknowledged the World has credit again.
+        #[test]
+        fn both_sides_count_the_same(steps in steps()) {
+            let mut intake = Intake::new(1_000);
+            let (mut budget, mut credit, mut held) = (1_000u64, 0i64, Vec::<u64>::new());
+            for step in steps {
+                match step {
+                    Step::Grant => {
+                        credit += intake.grant().map_or(0, signed);
+                        let sum = signed(held.iter().sum()) + credit.max(0);
+                        prop_assert!(sum <= signed(budget) || intake.grant().is_none(), "invariant A");
+                    }
+                    Step::Bring(bytes, is_wanted) if 0 < credit => {
+                        credit -= signed(bytes);
+                        if is_wanted {
+                            intake.fetched(bytes);
+                            held.push(bytes);
+                        } else {
+                            intake.discarded(bytes);
+                        }
+                    }
+                    Step::Bring(..) => {}
+                    Step::Acknowledge(place) if !held.is_empty() => {
+                        let bytes = held.remove(usize::from(place) % held.len());
+                        intake.released(bytes);
+                    }
+                    Step::Acknowledge(_) => {}
+                    Step::Budget(bytes) => {
+                        budget = bytes;
+                        intake.set_budget(bytes);
+                    }
+                    Step::Rewind => {
+                        (credit, held) = (0, Vec::new());
+                        intake.reset();
+                    }
+                }
+                prop_assert_eq!(intake.granted, credit, "invariant C");
+                prop_assert_eq!(intake.held, held.iter().sum::<u64>());
+            }
+            held.into_iter().for_each(|bytes| intake.released(bytes));
+            credit += intake.grant().map_or(0, signed);
+            prop_assert!(0 < credit, "the World waits for credit that never comes");
+        }
     }
 }

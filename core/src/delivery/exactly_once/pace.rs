@@ -131,6 +131,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn course(records: u64, acknowledged_records: u64, seconds: u64) -> Course {
         Course {
@@ -196,5 +197,51 @@ mod tests {
         pace.settled(&course(60, 60, 30));
         pace.restart();
         assert_eq!(pace.records_max(), 20);
+    }
+
+    fn courses() -> impl Strategy<Value = Vec<(u8, Course)>> {
+        let course =
+            (0u8..4, 1u64..200_000, 0u64..=100, 1u64..200).prop_map(|(end, records, percent, seconds)| {
+                (end, course(records, records * percent / 100, seconds))
+            });
+        prop::collection::vec(course, 0..40)
+    }
+
+    proptest! {
+        /// Whatever becomes of runs, the next one takes in something, and no more than the flow allows.
+        #[test]
+        fn sizes_stay_within_bounds(courses in courses()) {
+            let (limits, interval) = (Limits::default(), Duration::from_millis(500));
+            let mut pace = Pace::new(&limits, interval);
+            for (end, run) in courses {
+                match end {
+                    0 => pace.settled(&run),
+                    1 => pace.failed(&run),
+                    2 => pace.outlasted(&run),
+                    _ => pace.restart(),
+                }
+                prop_assert!((1..=limits.transaction_records_max).contains(&pace.records_max()));
+                prop_assert!((1..=limits.transaction_bytes_max).contains(&pace.bytes_max()));
+                prop_assert!((Duration::from_millis(1)..=interval).contains(&pace.interval_max()));
+                prop_assert!(pace.batch_max().is_none_or(|most| most == pace.records_max()));
+            }
+        }
+
+        /// A target that stores so many records a second, and more only over the time-out, is soon given runs that fit:
+        /// in as many tries as halving takes.
+        #[test]
+        fn a_size_that_fits_is_found(per_second in 1u64..2_000, waiting in 1u64..300_000) {
+            const TIME_OUT_S: u64 = 60;
+            let mut pace = Pace::reckless(&Limits::default(), Duration::from_millis(500));
+            for _ in 0..20 {
+                let records = waiting.min(pace.records_max());
+                let seconds = records.div_ceil(per_second);
+                if seconds < TIME_OUT_S {
+                    return Ok(());
+                }
+                pace.failed(&course(records, per_second * TIME_OUT_S, TIME_OUT_S));
+            }
+            prop_assert!(false, "{:?}", pace);
+        }
     }
 }

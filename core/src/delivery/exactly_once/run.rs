@@ -175,3 +175,86 @@ impl Span {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::{RecordHash, RecordParts};
+    use kafka_types::{LeaderEpoch, TargetOffset};
+    use proptest::prelude::*;
+
+    /// Batches of a few partitions, in the order of each: how many records, how many holes before them, and whether the
+    /// acknowledgement tells an offset.
+    fn batches() -> impl Strategy<Value = Vec<(i32, u64, i64, bool)>> {
+        prop::collection::vec((0i32..3, 1u64..5, 0i64..3, prop::bool::weighted(0.9)), 0..20)
+    }
+
+    fn batch(id: u64, partition: i32, first: i64, records: u64) -> Batch {
+        let parts = RecordParts { key: None, value: None, headers: std::iter::empty(), timestamp: first };
+        let hash = RecordHash::of(parts);
+        Batch {
+            id: BatchId(id),
+            partition: SourcePartition::new("orders", partition),
+            first: SourceOffset(first),
+            next: SourceOffset(first + records as i64),
+            epoch: Some(LeaderEpoch(1)),
+            records,
+            bytes: records * 10,
+            digest: (0..records).fold(Digest::EMPTY, |digest, _| digest.push(hash)),
+            timestamp: Timestamp(first),
+        }
+    }
+
+    proptest! {
+        /// Beside lists of what was added: in whatever order acknowledgements come, a run is acknowledged once all are
+        /// in, and says of each partition where it stands and where its copies do.
+        #[test]
+        fn a_run_adds_up_in_any_order(batches in batches(), order in any::<u64>()) {
+            let mut run = Run::default();
+            let (mut ends, mut target_ends) = ([0i64; 3], [0i64; 3]);
+            let mut waiting = Vec::new();
+            for (id, (partition, records, holes, tells)) in (1..).zip(batches) {
+                let at = partition as usize;
+                let batch = batch(id, partition, ends[at] + holes, records);
+                ends[at] = batch.next.0;
+                let first = target_ends[at];
+                target_ends[at] += records as i64;
+                let copies = TargetRun { first: TargetOffset(first), last: TargetOffset(target_ends[at] - 1) };
+                run.add(Instant::START, batch.clone());
+                waiting.push((batch, tells.then_some(copies)));
+            }
+            let all = waiting.clone();
+            let mut random = order;
+            while !waiting.is_empty() {
+                prop_assert!(!run.is_acknowledged());
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let (batch, copies) = waiting.remove((random >> 33) as usize % waiting.len());
+                let (accepted, acknowledged) = (batch.records, batch.records);
+                let said = Acknowledged { accepted, acknowledged, run: copies };
+                prop_assert_eq!(run.acknowledge(batch.id, said), Ok(batch.clone()));
+                prop_assert_eq!(run.acknowledge(batch.id, said), Err(Miscounted), "never twice");
+            }
+            prop_assert!(run.is_acknowledged());
+            prop_assert_eq!(run.records(), all.iter().map(|(batch, _)| batch.records).sum::<u64>());
+            for (partition, part) in run.parts() {
+                let of_it: Vec<_> = all.iter().filter(|(batch, _)| batch.partition == *partition).collect();
+                let copies: Option<Vec<TargetRun>> = of_it.iter().map(|(_, copies)| *copies).collect();
+                let wanted = copies.and_then(|it| Some((it.first()?.first, it.last()?.last)));
+                let found = part.offsets().map(|it| (it.target_first, it.target_last));
+                prop_assert_eq!(found, wanted);
+                prop_assert_eq!(Some(part.next), of_it.last().map(|(batch, _)| batch.next));
+                prop_assert_eq!(part.digest.records, of_it.iter().map(|(batch, _)| batch.records).sum::<u64>());
+            }
+        }
+
+        /// An acknowledgement that does not cover its batch never lets the run be settled (H10).
+        #[test]
+        fn miscounted_acknowledgements_are_refused(records in 1u64..5, accepted in 0u64..6, acknowledged in 0u64..6) {
+            let mut run = Run::default();
+            run.add(Instant::START, batch(1, 0, 0, records));
+            let said = Acknowledged { accepted, acknowledged, run: None };
+            let is_whole = (accepted, acknowledged) == (records, records);
+            prop_assert_eq!(run.acknowledge(BatchId(1), said).is_ok(), is_whole);
+        }
+    }
+}
