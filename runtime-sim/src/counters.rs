@@ -17,6 +17,10 @@ pub enum Fault {
     /// An error answered although it was done.
     RefusedAfterApply,
     Throttled,
+    /// A request that no broker could be reached with.
+    CutOff,
+    /// A connection on which requests arrive late although their client is gone.
+    Outlived,
     /// A step of a client took long.
     SlowStep,
 }
@@ -28,6 +32,8 @@ pub struct Counters {
     pub crashes: u64,
     /// Of the crashes, those at a [`crate::moments::Moment`].
     pub crashes_at_moments: u64,
+    /// Target brokers that died at such a moment of an instance.
+    pub broker_crashes_at_moments: u64,
     pub restarts: u64,
     pub pauses: u64,
     /// Generations that a member saw begin.
@@ -64,6 +70,7 @@ impl Counters {
             (&mut self.starts, other.starts),
             (&mut self.crashes, other.crashes),
             (&mut self.crashes_at_moments, other.crashes_at_moments),
+            (&mut self.broker_crashes_at_moments, other.broker_crashes_at_moments),
             (&mut self.restarts, other.restarts),
             (&mut self.pauses, other.pauses),
             (&mut self.rebalances, other.rebalances),

@@ -4,24 +4,24 @@ use crate::client::ClientFaults;
 use crate::counters::Counters;
 use crate::instance::{self, InstanceSettings};
 use crate::moments::Moment;
-use crate::network::{ConnectionId, NetworkFaults, Outgoing, Sender};
+use crate::network::{ConnectionId, Cut, NetworkFaults, Outgoing, Sender};
 use crate::random::Random;
 use crate::shared::{Shared, Until};
-use crate::slots::Slot;
+use crate::slots::{Deed, Slot};
 use crate::universe::Watcher;
 use kafka_model::{
     BrokerId, ClientId, Cluster, Millis, Outcome, Reply, Request, RequestHeader, RequestToken,
 };
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use verbatim_core::Exit;
 use verbatim_core::command::Report;
 use verbatim_core::config::Flow;
 use verbatim_core::event::Urgency;
 use verbatim_core::failure::Side;
+use verbatim_core::{Exit, LaneId};
 
 /// How long a client of the workload waits for an answer before it gives the connection up.
 const WORKLOAD_PATIENCE_MS: Millis = 10_000;
@@ -102,9 +102,36 @@ impl Handle {
         self.shared.slots(|slots| slots.of(slot).crash_at.insert(moment));
     }
 
-    /// Takes [`Handle::crash_at`] back.
+    /// Takes [`Handle::crash_at`], [`Handle::crash_broker_at`] and [`Handle::at_moment`] back.
     pub fn crash_at_no_moment(&self, slot: Slot) {
-        self.shared.slots(|slots| slots.of(slot).crash_at.clear());
+        self.shared.slots(|slots| {
+            slots.of(slot).crash_at.clear();
+            slots.of(slot).broker_crashes_at.clear();
+            slots.of(slot).waiting.clear();
+        });
+    }
+
+    /// The next time that the slot's process comes to `moment`, the target broker dies that last acknowledged records
+    /// of a mirror.
+    pub fn crash_broker_at(&self, slot: Slot, moment: Moment) {
+        self.shared.slots(|slots| slots.of(slot).broker_crashes_at.insert(moment));
+    }
+
+    /// Does this the next time that the slot's process comes to `moment`.
+    pub fn at_moment(&self, slot: Slot, moment: Moment, deed: Deed) {
+        self.shared.slots(|slots| slots.of(slot).waiting.entry(moment).or_default().push(deed));
+    }
+
+    /// The slot's machine and that broker, or all of the cluster, do not reach each other any more. Nobody tells them.
+    pub fn cut_off(&self, slot: Slot, side: Side, broker: Option<BrokerId>, cut: Cut) {
+        self.shared.slots(|slots| slots.of(slot).unreachable.insert((side, broker, cut)));
+        instance::reach_out(&self.shared, slot);
+    }
+
+    /// It reaches all of them again.
+    pub fn reconnect(&self, slot: Slot) {
+        self.shared.slots(|slots| slots.of(slot).unreachable.clear());
+        instance::reach_out(&self.shared, slot);
     }
 
     /// SIGSTOP: nothing in the process runs, and the world goes on.
@@ -150,6 +177,11 @@ impl Handle {
     /// How the last process of the slot ended; none while it runs, and for one that crashed.
     pub fn exit(&self, slot: Slot) -> Option<Exit> {
         self.shared.slots(|slots| slots.of(slot).exit.clone())
+    }
+
+    /// The lanes that the slot's process has from its group, or had when it was told to stop.
+    pub fn lanes(&self, slot: Slot) -> BTreeSet<LaneId> {
+        self.shared.slots(|slots| slots.of(slot).lanes.clone())
     }
 
     /// What the slot's process last reported.
@@ -205,6 +237,11 @@ impl Handle {
             });
         }
         outcome
+    }
+
+    /// Whatever the network lost without a word becomes known.
+    pub fn tell_of_losses(&self) {
+        self.shared.act(|universe| universe.network.tell_of_losses(universe.now()));
     }
 
     pub fn set_network(&self, faults: NetworkFaults) {

@@ -1,6 +1,7 @@
 //! A process of the mirror: a madsim node that can be killed, paused and started again.
 
 use crate::client::{Process, ProcessSettings};
+use crate::network::Sender;
 use crate::random::Random;
 use crate::shared::Shared;
 use crate::slots::Slot;
@@ -33,6 +34,7 @@ pub(crate) fn start(shared: &Shared, slot: Slot, flow: Flow, settings: InstanceS
         let brokers = (1..=i32::from(setup.brokers)).map(BrokerId).collect();
         (setup.client_mutants, setup.mirror_mutant, setup.client.clone(), brokers)
     });
+    reach_out(shared, slot);
     shared.act(|universe| {
         universe.open_inbox(start);
         universe.counters.starts += 1;
@@ -106,6 +108,20 @@ pub(crate) fn crash_now(shared: &Shared, slot: Slot) {
     if let Some(node) = process.node {
         madsim::runtime::Handle::current().kill(node);
     }
+}
+
+/// Tells the network which brokers the slot's process reaches.
+pub(crate) fn reach_out(shared: &Shared, slot: Slot) {
+    let (start, unreachable) = shared.slots(|slots| {
+        let state = slots.of(slot);
+        (state.process.as_ref().map(|process| process.start), state.unreachable.clone())
+    });
+    let Some(start) = start else { return };
+    shared.act(|universe| {
+        let now = universe.now();
+        universe.trace.note(now, "reaches all but", &slot, &unreachable);
+        universe.network.cut_off(Sender::Instance(start), unreachable);
+    });
 }
 
 pub(crate) fn pause(shared: &Shared, slot: Slot) {

@@ -43,12 +43,12 @@ pub use handle::Handle;
 #[cfg(madsim)]
 pub use instance::InstanceSettings;
 pub use moments::Moment;
-pub use network::NetworkFaults;
+pub use network::{Cut, NetworkFaults};
 pub use random::{Random, Rate};
 #[cfg(madsim)]
 pub use simulation::{Panicked, Record, Setup, SimMutants, simulate};
 #[cfg(madsim)]
-pub use slots::Slot;
+pub use slots::{Deed, Slot};
 pub use trace::TraceMode;
 #[cfg(madsim)]
 pub use universe::{Seen, Watcher};

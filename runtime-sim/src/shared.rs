@@ -107,6 +107,8 @@ impl Shared {
     pub(crate) fn process_is_gone(&self, start: u32) {
         let cancels = self.setup(|setup| setup.sim_mutants.death_cancels_requests);
         self.act(|universe| {
+            let now = universe.now();
+            universe.network.outlive(now, Sender::Instance(start), &mut universe.counters);
             universe.close_inbox(start);
             if cancels {
                 universe.network.cancel_all_of(Sender::Instance(start));

@@ -1,18 +1,22 @@
 //! The places where instances run: each holds one process at a time, and what became of the last.
 
 use crate::moments::Moment;
+use crate::network::Unreachable;
 use kafka_model::Millis;
 use madsim::task::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
-use verbatim_core::Exit;
 use verbatim_core::command::Report;
 use verbatim_core::event::Urgency;
+use verbatim_core::{Exit, LaneId};
 
 /// A place for one process, such as a machine or a pod's ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Slot(pub u32);
+
+/// Done once.
+pub type Deed = Box<dyn FnOnce()>;
 
 #[derive(Default)]
 pub(crate) struct Slots {
@@ -28,9 +32,17 @@ pub(crate) struct SlotState {
     pub(crate) report: Option<Report>,
     /// Moments at which the process will crash.
     pub(crate) crash_at: BTreeSet<Moment>,
+    /// Moments of the process at which a target broker will crash.
+    pub(crate) broker_crashes_at: BTreeSet<Moment>,
+    /// What somebody does at moments of the process.
+    pub(crate) waiting: BTreeMap<Moment, Vec<Deed>>,
+    /// Brokers that the machine does not reach, or that do not reach it.
+    pub(crate) unreachable: Unreachable,
     /// How far the wall clock of the machine is off.
     pub(crate) wall_skew_ms: Millis,
     pub(crate) times_started: u32,
+    /// What the group had given to the last process when it was told to stop, if it was.
+    pub(crate) lanes: BTreeSet<LaneId>,
 }
 
 pub(crate) struct Process {
@@ -62,6 +74,7 @@ impl Slots {
         state.exit = None;
         state.report = None;
         state.times_started += 1;
+        state.lanes.clear();
         state.process = Some(Process {
             start,
             node: None,

@@ -2,7 +2,7 @@
 
 use crate::alarms::Alarms;
 use crate::counters::Counters;
-use crate::network::{Books, Delivery, Incoming, Network, Outgoing, Sender};
+use crate::network::{Books, ConnectionId, Delivery, Incoming, Network, Outgoing, Sender};
 use crate::random::Random;
 use crate::simulation::Setup;
 use crate::trace::Trace;
@@ -204,6 +204,19 @@ impl Universe {
             self.network.broker_died(now, side, broker);
         }
         self.handled(side, replies);
+    }
+
+    /// A client that lives on gives a connection up.
+    pub(crate) fn client_closes(&mut self, connection: ConnectionId) {
+        self.network.outlive_on(self.now, connection, &mut self.counters);
+        self.network.close(connection);
+    }
+
+    /// The target broker dies that last told a mirror's producer that its records are stored.
+    pub(crate) fn crash_last_acknowledging_broker(&mut self) {
+        let Some(broker) = self.network.last_acknowledging.take() else { return };
+        self.counters.broker_crashes_at_moments += 1;
+        self.administer(Side::Target, |cluster, now| cluster.crash_broker(now, broker));
     }
 
     pub(crate) fn take_watcher(&mut self) -> Option<Watcher> {

@@ -9,13 +9,14 @@ use crate::slots::Slot;
 use crate::universe::Universe;
 use kafka_model::{Millis, TransactionalId};
 use kafka_types::TransactionResult;
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
-use verbatim_core::World;
 use verbatim_core::command::Command;
-use verbatim_core::event::Event;
+use verbatim_core::event::{Event, GroupEvent};
 use verbatim_core::failure::Side;
 use verbatim_core::time::{Instant, Now};
+use verbatim_core::{LaneId, World};
 
 /// Steps that a process may take while the clock stands: more is a loop that never waits.
 const STEPS_MAX: u32 = 200_000;
@@ -109,6 +110,11 @@ impl SimWorld {
     }
 
     fn happened(&mut self, now: Millis, event: Event) -> (Now, Event) {
+        if let Event::Group(event) = &event
+            && !self.process.is_stopping()
+        {
+            self.shared.slots(|slots| count_lanes(&mut slots.of(self.slot).lanes, event));
+        }
         self.shared.act(|universe| universe.trace.note(now, "event", &self.slot, &event));
         (now_of(now, self.wall_skew_ms), event)
     }
@@ -141,11 +147,18 @@ impl SimWorld {
                     let outgoing = Outgoing { sender, connection, side, header, request };
                     self.shared.act(|universe| universe.send(outgoing));
                 }
-                Effect::Close(connection) => self.shared.act(|universe| universe.network.close(connection)),
+                Effect::Close(connection) => self.shared.act(|universe| universe.client_closes(connection)),
                 Effect::Mark(Mark::Moment(moment)) => {
                     let spares = self.shared.setup(|setup| setup.sim_mutants.crashes_spare_transactions);
                     let is_spared = spares && self.process.is_in_transaction();
                     let comes = || self.shared.slots(|slots| slots.of(self.slot).crash_at.remove(&moment));
+                    let breaks =
+                        || self.shared.slots(|slots| slots.of(self.slot).broker_crashes_at.remove(&moment));
+                    if breaks() {
+                        self.shared.act(Universe::crash_last_acknowledging_broker);
+                    }
+                    let deeds = self.shared.slots(|slots| slots.of(self.slot).waiting.remove(&moment));
+                    deeds.into_iter().flatten().for_each(|deed| deed());
                     if !is_spared && comes() {
                         self.shared.act(|universe| universe.counters.crashes_at_moments += 1);
                         crash_now(&self.shared, self.slot);
@@ -159,6 +172,17 @@ impl SimWorld {
             self.shared.slots(|slots| slots.of(self.slot).report = Some(report));
         }
         false
+    }
+}
+
+/// Which lanes the process has from its group after this.
+fn count_lanes(held: &mut BTreeSet<LaneId>, event: &GroupEvent) {
+    match event {
+        GroupEvent::Offered { lanes, .. } => held.extend(lanes),
+        GroupEvent::Recalled { lanes, .. } | GroupEvent::Lost { lanes, .. } => {
+            held.retain(|lane| !lanes.contains(lane));
+        }
+        GroupEvent::Left | GroupEvent::Replaced(_) | GroupEvent::Refused(_) => held.clear(),
     }
 }
 

@@ -39,8 +39,16 @@ pub struct ClientMutants {
     pub retried_commit_is_clean: bool,
     /// 58: a replay of the ledger ends at the end of the partition.
     pub replay_ends_at_end_of_partition: bool,
-    /// 59: INVALID_TXN_STATE is an error that a mere abort mends.
+    /// 59: INVALID_TXN_STATE is an error that an abort mends, whatever was not answered before.
     pub invalid_state_is_abortable: bool,
+    /// 2: records are committed first, and their progress in a transaction of its own.
+    pub progress_follows_alone: bool,
+    /// 4: the ledger is read before the transactional id is initialised.
+    pub ledger_is_read_before_fencing: bool,
+    /// 6: every process has transactional ids of its own.
+    pub transactional_ids_of_the_process: bool,
+    /// 41: UNKNOWN_SERVER_ERROR in answer to EndTxn counts as success.
+    pub unknown_server_error_is_success: bool,
     /// 63: a record that the library did not take counts as acknowledged.
     pub send_errors_are_not_counted: bool,
     /// 36: sequence numbers begin anew when a partition's leader changes.

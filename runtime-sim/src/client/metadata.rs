@@ -48,6 +48,16 @@ impl Metadata {
         }
     }
 
+    /// The same, and what was wrong with it before is to be shown again.
+    pub(super) fn want_anew(&mut self, topic: &TopicName) {
+        self.want(topic);
+        if let Some(topic) = self.topics.get_mut(topic)
+            && topic.error.take().is_some()
+        {
+            topic.is_stale = true;
+        }
+    }
+
     /// Something a broker said does not fit what is known of the topic.
     pub(super) fn doubt(&mut self, topic: &TopicName) {
         self.want(topic);

@@ -48,7 +48,7 @@ impl Offsets {
         until: Millis,
     ) -> Offsets {
         let open: BTreeSet<_> = partitions.into_iter().collect();
-        open.iter().for_each(|tp| library.metadata.want(&tp.topic));
+        open.iter().for_each(|tp| library.metadata.want_anew(&tp.topic));
         Offsets {
             spec,
             isolation,

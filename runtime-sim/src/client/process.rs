@@ -90,6 +90,10 @@ impl Process {
         self.is_stopping = true;
     }
 
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
     /// Requests have come to their end. What also ran out of time by now may have been noticed before or after,
     /// as in a process that was stopped and goes on.
     pub fn arrive(&mut self, now: Millis, arrived: impl ExactSizeIterator<Item = (RequestToken, Outcome)>) {
@@ -329,10 +333,14 @@ fn place(settings: &ProcessSettings, side: Side, purpose: &str) -> Place {
 
 fn lane_place(settings: &ProcessSettings, lane: LaneId) -> LanePlace {
     let purpose = format!("lane-{lane}");
+    let mut transactional_id = settings.flow.transactional_id(lane);
+    if settings.mutants.transactional_ids_of_the_process {
+        transactional_id += &format!("-{}", settings.start);
+    }
     LanePlace {
         lane,
         ledger: settings.flow.ledger(),
-        transactional_id: settings.flow.transactional_id(lane),
+        transactional_id,
         source: place(settings, Side::Source, &purpose),
         target: place(settings, Side::Target, &purpose),
     }

@@ -67,6 +67,13 @@ const END_TXN: &[ErrorCode] = &[
     E::InvalidProducerIdMapping,
     E::UnknownServerError,
 ];
+/// The transaction can only be aborted, and the producer is as sound as before.
+const ADD_PARTITIONS_WORST: &[ErrorCode] = &[E::UnknownServerError];
+/// In answer to EndTxn, by a coordinator that knows of no such transaction.
+pub(super) const FORGOTTEN: &[ErrorCode] = &[E::InvalidTxnState];
+/// Those after which a producer must not go on from memory, and one after which it asks again.
+const END_TXN_WORST: &[ErrorCode] =
+    &[E::InvalidTxnState, E::InvalidProducerIdMapping, E::UnknownServerError, E::CoordinatorNotAvailable];
 /// What was decided is written down, and the coordinator moves or times out before it can say so.
 const COORDINATOR_AFTER: &[ErrorCode] = &[E::CoordinatorNotAvailable, E::NotCoordinator];
 const JOIN_GROUP: &[ErrorCode] = &[
@@ -89,6 +96,15 @@ const CHANGE_TOPICS: &[ErrorCode] = &[E::NotController, E::RequestTimedOut, E::U
 const CHANGE_TOPICS_AFTER: &[ErrorCode] = &[E::RequestTimedOut];
 const DESCRIBE_CONFIGS: &[ErrorCode] = &[E::RequestTimedOut, E::UnknownServerError];
 const DESCRIBE_PRODUCERS: &[ErrorCode] = &[E::NotLeaderOrFollower, E::UnknownTopicOrPartition];
+
+/// The errors that come before anything was done and lead furthest astray.
+pub(super) fn worst_of(request: &Request) -> &'static [ErrorCode] {
+    match request {
+        Request::AddPartitionsToTxn(_) => ADD_PARTITIONS_WORST,
+        Request::EndTxn(_) => END_TXN_WORST,
+        _ => NONE,
+    }
+}
 
 /// Errors that come before anything was done, and errors that Kafka answers although it was done.
 pub(super) fn of(request: &Request) -> (&'static [ErrorCode], &'static [ErrorCode]) {

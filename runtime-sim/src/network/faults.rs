@@ -24,6 +24,14 @@ pub struct NetworkFaults {
     pub disconnect: Rate,
     /// The same, of requests that end a transaction only: where it hurts most.
     pub disconnect_end_txn: Rate,
+    /// Of connections that break so, those of which the client learns only from its own time-out.
+    pub breaks_silently: Rate,
+    /// Of requests that end a transaction: errors in place of doing it, errors although it was done, and answers that
+    /// are lost. Of those that add partitions to it: errors.
+    pub transaction_trouble: Rate,
+    /// Of connections that a dying process, or a client that gives up, leaves behind: what is under way on them
+    /// arrives up to `slow_max_ms` later.
+    pub outlives_sender: Rate,
     /// Of losses, how many in a million the client learns only from its own time-out, since nobody tells.
     pub silent: Rate,
     /// The broker answers an error that the API knows, and does nothing.
@@ -46,6 +54,9 @@ impl Default for NetworkFaults {
             response_lost: Rate::NEVER,
             disconnect: Rate::NEVER,
             disconnect_end_txn: Rate::NEVER,
+            breaks_silently: Rate::NEVER,
+            transaction_trouble: Rate::NEVER,
+            outlives_sender: Rate::NEVER,
             silent: Rate::NEVER,
             refused: Rate::NEVER,
             refused_after_apply: Rate::NEVER,

@@ -7,8 +7,10 @@ mod blank;
 mod connection;
 mod errors;
 mod faults;
+mod reach;
 mod refusal;
 mod schedule;
+mod trouble;
 
 pub use faults::NetworkFaults;
 
@@ -16,9 +18,14 @@ use crate::counters::{Counters, Fault};
 use crate::random::{Random, Rate};
 use crate::trace::Trace;
 use connection::{Connection, Transit};
-use kafka_model::{BrokerId, Millis, Outcome, Reply, Request, RequestHeader, RequestToken, Response};
+use kafka_model::{
+    BrokerId, Millis, Outcome, Reply, Request, RequestHeader, RequestToken, Response, TransactionalId,
+};
+pub use reach::Cut;
+pub(crate) use reach::Unreachable;
 use schedule::Schedule;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use trouble::Trouble;
 use verbatim_core::failure::Side;
 
 /// Chosen by the client; each names one connection for ever.
@@ -72,7 +79,17 @@ pub struct Network {
     at_brokers: BTreeMap<RequestToken, ConnectionId>,
     /// Answers that a fault will spoil when the broker gives them.
     to_spoil: BTreeMap<RequestToken, kafka_types::ErrorCode>,
+    /// Answers that a fault will lose.
+    to_lose: BTreeSet<RequestToken>,
+    /// Whose transactions requests at a broker end.
+    ending: BTreeMap<RequestToken, TransactionalId>,
+    /// Those whose last EndTxn was done and not answered: the next one is often refused.
+    unanswered: BTreeSet<TransactionalId>,
     schedule: Schedule,
+    /// Brokers that a sender does not reach.
+    unreachable: BTreeMap<Sender, Unreachable>,
+    /// The target broker that last told a mirror's producer that its records are stored.
+    pub last_acknowledging: Option<BrokerId>,
 }
 
 impl Network {
@@ -83,7 +100,12 @@ impl Network {
             connections: BTreeMap::new(),
             at_brokers: BTreeMap::new(),
             to_spoil: BTreeMap::new(),
+            to_lose: BTreeSet::new(),
+            ending: BTreeMap::new(),
+            unanswered: BTreeSet::new(),
             schedule: Schedule::default(),
+            unreachable: BTreeMap::new(),
+            last_acknowledging: None,
         }
     }
 
@@ -115,7 +137,8 @@ impl Network {
         let strikes = self.strikes(sender);
         let delay = self.delay(now, sender, header.token, books);
         let lost = |network: &mut Network, rate: Rate| strikes && network.random.happens(rate);
-        let is_lost = lost(self, self.faults.request_lost);
+        let is_cut = self.loses_requests(sender, side, header.broker);
+        let is_lost = lost(self, self.faults.request_lost) || is_cut;
         let breaks = lost(self, self.faults.disconnect)
             || matches!(request, Request::EndTxn(_)) && lost(self, self.faults.disconnect_end_txn);
         let is_silent = self.random.happens(self.faults.silent);
@@ -131,12 +154,13 @@ impl Network {
         connection.last_arrival = connection.last_arrival.max(now + delay);
         let at = connection.last_arrival;
         if is_lost {
-            books.counters.fault(Fault::RequestLost);
+            books.counters.fault(if is_cut { Fault::CutOff } else { Fault::RequestLost });
             books.trace.note(now, "lost", &(sender, side, header.broker), &header.token);
             connection.loses_requests = true;
             connection.loses_answers = true;
         }
-        let tells = is_lost && !is_silent;
+        // A packet that goes nowhere is told by nobody.
+        let tells = is_lost && !is_silent && !is_cut;
         if !connection.loses_requests {
             connection.under_way += 1;
             self.schedule.at(at, Transit::Arrives(id, header, Box::new(request)));
@@ -145,7 +169,7 @@ impl Network {
             books.counters.fault(Fault::Disconnected);
             self.break_off(now, id, books);
         }
-        if breaks || tells {
+        if (breaks && !self.random.happens(self.faults.breaks_silently)) || tells {
             let learns_after = self.random.between(0, 1_000);
             self.schedule.at(now + learns_after, Transit::Broken(id));
         }
@@ -165,30 +189,6 @@ impl Network {
         }
         let still = (id, connection.arrivals_left, connection.held_until);
         books.trace.note(now, "broken", &(connection.sender, connection.side), &still);
-    }
-
-    /// The client hangs up. What it sent is under way all the same.
-    pub fn close(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.is_closed = true;
-            connection.outstanding.clear();
-            self.forget_if_over(id);
-        }
-    }
-
-    /// The client's process is gone.
-    pub fn close_all_of(&mut self, sender: Sender) {
-        let ids: Vec<_> =
-            self.connections.iter().filter(|(_, it)| it.sender == sender).map(|(id, _)| *id).collect();
-        ids.into_iter().for_each(|id| self.close(id));
-    }
-
-    /// For a simulator's mutant: what the sender has under way never arrives.
-    pub fn cancel_all_of(&mut self, sender: Sender) {
-        for connection in self.connections.values_mut().filter(|it| it.sender == sender) {
-            connection.arrivals_left = Some(0);
-            connection.at_broker.waiting.clear();
-        }
     }
 
     fn forget_if_over(&mut self, id: ConnectionId) {
@@ -259,8 +259,15 @@ impl Network {
         self.at_brokers.insert(header.token, id);
         if self.strikes(sender) {
             let (before, after) = errors::of(&request);
-            if self.random.happens(self.faults.refused)
-                && let Some(&code) = self.random.pick(before)
+            let trouble = self.trouble_with(&request, header.token);
+            let refuses = self.random.happens(self.faults.refused);
+            let worst = match trouble {
+                Some(Trouble::Refused) => Some(errors::worst_of(&request)),
+                Some(Trouble::Forgotten) => Some(errors::FORGOTTEN),
+                Some(Trouble::RefusedAfterApply | Trouble::Unanswered) | None => None,
+            };
+            if (refuses || worst.is_some())
+                && let Some(&code) = self.random.pick(worst.unwrap_or(before))
             {
                 books.counters.fault(Fault::Refused);
                 books.trace.note(now, "refuses", &(side, header.broker), &(header.token, code));
@@ -273,7 +280,11 @@ impl Network {
                 };
                 return self.reply(now, reply, books);
             }
-            if self.random.happens(self.faults.refused_after_apply)
+            let refuses_after = self.random.happens(self.faults.refused_after_apply);
+            if trouble == Some(Trouble::Unanswered) {
+                self.to_lose.insert(header.token);
+            }
+            if (refuses_after || trouble == Some(Trouble::RefusedAfterApply))
                 && let Some(&code) = self.random.pick(after)
             {
                 books.counters.fault(Fault::RefusedAfterApply);
@@ -312,14 +323,22 @@ impl Network {
         books.trace.note(now, "answers", &(side, broker), &(token, &response));
         let strikes = self.strikes(sender);
         let delay = self.delay(now, sender, token, books);
-        let is_lost = strikes && self.random.happens(self.faults.response_lost);
+        let is_cut = self.loses_answers(sender, side, broker);
+        self.note_acknowledgement(side, sender, broker, &response);
+        let is_lost = strikes && self.random.happens(self.faults.response_lost)
+            || self.to_lose.remove(&token)
+            || is_cut;
+        let ending = self.ending.remove(&token);
         let is_silent = self.random.happens(self.faults.silent);
         let connection = self.connections.get_mut(&id)?;
+        if is_lost || connection.loses_answers {
+            self.unanswered.extend(ending);
+        }
         if is_lost && !connection.loses_answers {
             books.counters.fault(Fault::ResponseLost);
             books.trace.note(now, "lost", &(side, broker, sender), &token);
             connection.loses_answers = true;
-            if !is_silent {
+            if !is_silent && !is_cut {
                 let at = now + self.random.between(0, 1_000);
                 self.schedule.at(at, Transit::Broken(id));
             }

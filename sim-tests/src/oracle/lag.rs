@@ -68,7 +68,8 @@ impl Oracle {
     /// A partition that is not copied up to its end, or whose copies readers of the target do not see.
     pub fn short_of(&self, ends: &Ends, source: &Cluster, target: &Cluster) -> Option<String> {
         ends.iter().find_map(|((place, id), end)| {
-            if source.topic_id(&place.topic) != Some(*id) {
+            // A topic that clients may not see is none to them.
+            if source.topic_id(&place.topic) != Some(*id) || self.was_denied(&place.topic) {
                 return None;
             }
             let progress = self.standing.partitions.get(place);

@@ -19,6 +19,7 @@ mod history;
 mod invariants;
 mod lag;
 mod ledger;
+mod left_open;
 mod log;
 mod pinned;
 mod progress;
@@ -53,6 +54,8 @@ pub struct FlowNames {
     pub target_bytes_max: BTreeMap<TopicName, usize>,
     /// What the source held when the flow first started is not to be copied.
     pub starts_at_end: bool,
+    /// Of that only what has this timestamp or a later one, and what lies behind it.
+    pub starts_at: Option<Millis>,
 }
 
 impl FlowNames {
@@ -63,6 +66,7 @@ impl FlowNames {
             target_prefix: target_prefix.to_owned(),
             target_bytes_max: BTreeMap::new(),
             starts_at_end: false,
+            starts_at: None,
         }
     }
 
@@ -156,8 +160,19 @@ impl Oracle {
         self.source.has_deleted()
     }
 
+    /// Clients lose their right to a source topic.
     pub fn topic_denied(&mut self, topic: TopicName) {
         self.denied.push(topic);
+    }
+
+    /// Whether clients had no right to a source topic or its copy at some time.
+    pub fn was_denied(&self, topic: &TopicName) -> bool {
+        self.denied.contains(topic)
+    }
+
+    /// Clients lose their right to a target topic.
+    pub fn copy_denied(&mut self, topic: &TopicName) {
+        self.denied.push(self.flow.source_topic(topic));
     }
 
     pub fn violations(&self) -> &[Violation] {

@@ -33,6 +33,25 @@ pub enum Action {
         slot: Slot,
         moment: Moment,
     },
+    /// When the slot's process next comes to the moment, the target broker dies that last acknowledged records.
+    CrashBrokerAt {
+        slot: Slot,
+        moment: Moment,
+    },
+    /// The slot's machine and the brokers of a cluster, or that one, do not reach each other; or do again.
+    CutOff {
+        slot: Slot,
+        cluster: Cluster,
+        broker: Option<BrokerNumber>,
+        /// What is sent arrives, and only the answers are lost.
+        answers_only: bool,
+        is_cut: bool,
+    },
+    /// The slot's machine never reaches that cluster again: the others do its work.
+    CutOffForGood {
+        slot: Slot,
+        cluster: Cluster,
+    },
     Pause {
         slot: Slot,
     },
@@ -76,6 +95,12 @@ pub enum Action {
         topic: String,
         partition: i32,
     },
+    /// An administrator takes the clients' right to a topic away, or gives it back.
+    DenyTopic {
+        cluster: Cluster,
+        topic: String,
+        is_denied: bool,
+    },
     /// Deletes so much of what a source partition holds.
     DeleteRecords {
         topic: String,
@@ -104,6 +129,13 @@ pub enum Action {
         topic: String,
     },
     RecreateTopic {
+        cluster: Cluster,
+        topic: String,
+        partitions: i32,
+    },
+    /// The same, when a process next comes to the moment.
+    RecreateTopicAt {
+        moment: Moment,
         cluster: Cluster,
         topic: String,
         partitions: i32,

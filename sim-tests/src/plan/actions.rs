@@ -5,6 +5,8 @@ use super::draw::Draw;
 use super::{FaultClass, FlowPlan, Profile, TopicPlan};
 use runtime_sim::{Moment, Random, Slot};
 
+/// By then every instance has started for the first time.
+pub const STARTED_MS: i64 = 3_000;
 pub const BROKERS: BrokerNumber = 3;
 const LEDGER: &str = "verbatim.sim.ledger.internal";
 
@@ -15,6 +17,16 @@ struct Draft<'a> {
     actions: Vec<TimedAction>,
 }
 
+/// When each instance first starts.
+pub fn starts(flow: &FlowPlan, random: &mut Random) -> Vec<TimedAction> {
+    let start = |slot| TimedAction {
+        at_ms: random.between(0, STARTED_MS),
+        action: Action::Start { slot: Slot(slot) },
+    };
+    (0..u32::from(flow.instances)).map(start).collect()
+}
+
+/// What the classes of a profile do, by time.
 pub fn draw(
     profile: &Profile,
     flow: &FlowPlan,
@@ -23,10 +35,6 @@ pub fn draw(
     random: &mut Random,
 ) -> Vec<TimedAction> {
     let mut draft = Draft { random, flow, topics, actions: Vec::new() };
-    for slot in 0..u32::from(flow.instances) {
-        let at = draft.random.between(0, 3_000);
-        draft.push(at, Action::Start { slot: Slot(slot) });
-    }
     for (class, rate) in &profile.rates {
         let mut at = draft.random.until_next(*rate);
         while at < active_ms {
@@ -51,6 +59,7 @@ impl Draft<'_> {
             | FaultClass::CrashAtMoment
             | FaultClass::Pause
             | FaultClass::Stop
+            | FaultClass::CutOff
             | FaultClass::ClockSkew => {
                 self.strike_instance(class, at);
             }
@@ -60,6 +69,7 @@ impl Draft<'_> {
             | FaultClass::ReplicaStall
             | FaultClass::DiskFull
             | FaultClass::Throttling
+            | FaultClass::BrokerCrashAtMoment
             | FaultClass::MarkerDelay => self.strike_brokers(class, at),
             FaultClass::UncleanElection
             | FaultClass::Retention
@@ -68,6 +78,7 @@ impl Draft<'_> {
             | FaultClass::TopicsGrown
             | FaultClass::TopicsDeleted
             | FaultClass::TargetTopics
+            | FaultClass::TopicsDenied
             | FaultClass::TopicsRecreated => self.strike_topics(class, at),
             FaultClass::RebalanceStorm => {
                 let member = self.number(0, 2);
@@ -95,6 +106,8 @@ impl Draft<'_> {
             | FaultClass::SlowMessages
             | FaultClass::ErrorAnswers
             | FaultClass::SlowSteps
+            | FaultClass::TransactionTrouble
+            | FaultClass::LateRequests
             | FaultClass::PartialSend => {}
         }
     }
@@ -112,6 +125,15 @@ impl Draft<'_> {
                 self.push(at, Action::Pause { slot });
                 let resumed = at + self.duration(1_000.0, 90_000.0);
                 self.push(resumed, Action::Resume { slot });
+            }
+            FaultClass::CutOff => {
+                let cluster = self.cluster();
+                let broker = if self.random.chance(0.5) { Some(self.broker()) } else { None };
+                let answers_only = self.random.chance(0.5);
+                let cut = |is_cut| Action::CutOff { slot, cluster, broker, answers_only, is_cut };
+                self.push(at, cut(true));
+                let end = at + self.duration(500.0, 90_000.0);
+                self.push(end, cut(false));
             }
             FaultClass::ClockSkew => {
                 let milliseconds = self.random.between(-3_600_000, 3_600_000);
@@ -172,6 +194,15 @@ impl Draft<'_> {
                 let end = at + self.duration(500.0, 20_000.0);
                 self.push(end, Action::Throttle { cluster, milliseconds: 0 });
             }
+            FaultClass::BrokerCrashAtMoment => {
+                let slot = Slot(u32::from(self.number(0, self.flow.instances - 1)));
+                let moment = *self.random.one_of(Moment::ALL);
+                self.push(at, Action::CrashBrokerAt { slot, moment });
+                let end = at + self.duration(500.0, 20_000.0);
+                for broker in 1..=BROKERS {
+                    self.push(end, Action::RestartBroker { cluster: Cluster::Target, broker });
+                }
+            }
             FaultClass::MarkerDelay => {
                 let (topic, partition) = self.partition_of(cluster);
                 let delay = |milliseconds, topic: String| Action::DelayMarkers {
@@ -228,6 +259,15 @@ impl Draft<'_> {
                 Action::CreateTopic { topic, partitions }
             }
             FaultClass::TopicsGrown => Action::GrowTopic { topic, to: partitions + 2 },
+            FaultClass::TopicsDenied => {
+                let (cluster, topic) = match self.cluster() {
+                    Cluster::Source => (Cluster::Source, topic),
+                    Cluster::Target => (Cluster::Target, format!("{}{topic}", self.flow.target_prefix)),
+                };
+                let end = at + self.duration(200.0, 20_000.0);
+                self.push(end, Action::DenyTopic { cluster, topic: topic.clone(), is_denied: false });
+                Action::DenyTopic { cluster, topic, is_denied: true }
+            }
             FaultClass::TopicsDeleted => Action::DeleteTopic { cluster: Cluster::Source, topic },
             FaultClass::TargetTopics => {
                 let (cluster, topic) = (Cluster::Target, format!("{}{topic}", self.flow.target_prefix));

@@ -2,17 +2,20 @@
 
 mod action;
 mod actions;
+mod deaths;
 mod draw;
 mod flow;
 mod generate;
+mod later;
 mod producers;
 mod profile;
 mod rarities;
 
 pub use action::{Action, BrokerNumber, Cluster, TimedAction, Urgency};
+pub use deaths::generate_deaths;
 pub use draw::Draw;
 pub use flow::FlowPlan;
-pub use generate::generate;
+pub use generate::{generate, generate_as_before, generate_with};
 pub use producers::{ProducerKind, ProducerPlan};
 pub use profile::{FaultClass, Profile};
 pub use rarities::Rarities;
@@ -46,6 +49,14 @@ pub struct TopicPlan {
 }
 
 impl Plan {
+    /// Topics to which clients lose their right at some time.
+    pub fn denied_topics(&self) -> impl Iterator<Item = (Cluster, &str)> {
+        self.actions.iter().filter_map(|timed| match &timed.action {
+            Action::DenyTopic { cluster, topic, is_denied: true } => Some((*cluster, topic.as_str())),
+            _ => None,
+        })
+    }
+
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a plan has text keys and finite numbers only")
     }

@@ -15,6 +15,13 @@ macro_rules! fault_classes {
         impl FaultClass {
             pub const ALL: &[FaultClass] = &[$(FaultClass::$class,)*];
 
+            /// On or off, with a rate of its own if it is on.
+            fn draw(self, random: &mut Random) -> Option<(FaultClass, f64)> {
+                let (low, high) = self.range();
+                let rate = random.log_uniform(low, high);
+                random.chance(0.5).then_some((self, rate))
+            }
+
             fn range(self) -> (f64, f64) {
                 match self {
                     $(FaultClass::$class => ($low, $high),)*
@@ -75,7 +82,27 @@ fault_classes! {
     SlowSteps = 'W' from 0.000_1 to 0.01,
     /// Only a part of what a client sends at once arrives.
     PartialSend = 'P' from 0.001 to 0.1,
+    /// What ends a transaction is lost, late, answered with an error, or done and not answered; what adds to it is
+    /// answered with an error.
+    TransactionTrouble = 'e' from 0.04 to 0.3,
+    /// What is under way when its client dies or gives up arrives late: after others have taken over.
+    LateRequests = 'Z' from 0.2 to 1.0,
+    /// A target broker dies in the middle of something that matters to an instance.
+    BrokerCrashAtMoment = 'B' from 0.5 to 6.0,
+    /// An instance does not reach one of the clusters, or one of its brokers, for a while.
+    CutOff = 'C' from 0.3 to 3.0,
+    /// Clients lose their right to a topic, and get it back.
+    TopicsDenied = 'N' from 0.2 to 1.5,
 }
+
+/// Those that came when seeds had shown bugs already: drawn apart, so that older seeds keep their plans in all else.
+pub const LATER: &[FaultClass] = &[
+    FaultClass::TransactionTrouble,
+    FaultClass::LateRequests,
+    FaultClass::BrokerCrashAtMoment,
+    FaultClass::CutOff,
+    FaultClass::TopicsDenied,
+];
 
 /// Which classes of faults a seed has, and how often each strikes.
 ///
@@ -95,17 +122,31 @@ impl Profile {
             return Profile::default();
         }
         let mut rates = BTreeMap::new();
-        for class in FaultClass::ALL {
-            let (low, high) = class.range();
-            let rate = random.log_uniform(low, high);
-            if random.chance(0.5) {
-                rates.insert(*class, rate);
-            }
+        let mut classes = 0;
+        for class in FaultClass::ALL.iter().filter(|class| !LATER.contains(class)) {
+            classes += 1;
+            rates.extend(class.draw(random));
         }
-        if rates.len() == FaultClass::ALL.len() {
+        if rates.len() == classes {
             rates.pop_last();
         }
         Profile { rates }
+    }
+
+    /// The classes that came later, for a profile that has faults at all.
+    pub fn draw_later(random: &mut Random) -> Profile {
+        Profile { rates: LATER.iter().filter_map(|class| class.draw(random)).collect() }
+    }
+
+    /// Turns classes on, at one of their higher rates, that are in neither profile.
+    pub fn turn_on(&mut self, classes: &[FaultClass], other: &Profile, random: &mut Random) {
+        for class in classes {
+            let (low, high) = class.range();
+            let rate = random.log_uniform((low * high).sqrt(), high);
+            if other.rate(*class).is_none() {
+                self.rates.entry(*class).or_insert(rate);
+            }
+        }
     }
 
     pub fn rate(&self, class: FaultClass) -> Option<f64> {

@@ -18,6 +18,8 @@ pub struct Rarities {
     pub send_refused: u32,
     /// The flow starts with what comes, not with what is there.
     pub starts_at_end: bool,
+    /// The flow starts with what has this timestamp or a later one.
+    pub starts_at_ms: Option<i64>,
 }
 
 /// Draws them apart from the rest, so that one more of them changes nothing else of a seed's plan.
@@ -82,5 +84,5 @@ pub fn slow_down_target(plan: &mut Plan) {
     // By then there is more than one such transaction.
     let late = |slot| TimedAction { at_ms: 45_000, action: Action::Start { slot: Slot(slot) } };
     plan.actions = (0..u32::from(plan.flow.instances)).map(late).collect();
-    plan.heal_ms = 600_000;
+    plan.heal_ms = 900_000;
 }

@@ -20,6 +20,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use verbatim_core::failure::Side;
 
+/// No plan has more lanes.
+const LANES_MAX: u32 = 8;
+
 #[derive(Clone)]
 pub struct Administrator {
     handle: Handle,
@@ -66,6 +69,7 @@ impl Administrator {
             Action::UncleanElection { topic, partition } => {
                 self.elect_uncleanly(&TopicPartition::new(topic.as_str(), *partition));
             }
+            Action::DenyTopic { cluster, topic, is_denied } => self.deny_topic(*cluster, topic, *is_denied),
             Action::FillDisk { cluster, broker, is_full } => {
                 self.on(*cluster, |it, now| it.fill_disk(now, BrokerId(*broker), *is_full));
             }
@@ -94,6 +98,10 @@ impl Administrator {
             Action::Start { .. }
             | Action::Crash { .. }
             | Action::CrashAt { .. }
+            | Action::CrashBrokerAt { .. }
+            | Action::RecreateTopicAt { .. }
+            | Action::CutOff { .. }
+            | Action::CutOffForGood { .. }
             | Action::Pause { .. }
             | Action::Resume { .. }
             | Action::Stop { .. }
@@ -207,14 +215,26 @@ impl Administrator {
     }
 
     pub fn throttle(&self, cluster: Named, milliseconds: Millis) {
-        // By the names under which instances and producers are known.
-        let instances = (0..8).map(|slot| format!("instance-{slot}"));
+        // By the names of the instances' clients and of the producers.
+        let lanes = (0..LANES_MAX).map(|lane| format!("lane-{lane}"));
+        let others = ["admin", "group", "survey", "topics"].map(str::to_owned);
+        let instances = lanes.chain(others).map(|purpose| format!("verbatim-{FLOW}-{purpose}"));
         let producers = (0..8).map(|number| format!("producer-{number}"));
-        for client in instances.chain(producers).chain(["verbatim".to_owned()]) {
+        for client in instances.chain(producers) {
             self.on(cluster, |it, _| {
                 it.throttle(ClientId::from(client), milliseconds);
                 Vec::new()
             });
+        }
+    }
+
+    pub fn deny_topic(&self, cluster: Named, topic: &str, is_denied: bool) {
+        let topic = TopicName::from(topic);
+        self.on(cluster, |it, now| it.deny_topic(now, &topic, is_denied));
+        match cluster {
+            Named::Source if is_denied => self.oracle.borrow_mut().topic_denied(topic),
+            Named::Target if is_denied => self.oracle.borrow_mut().copy_denied(&topic),
+            Named::Source | Named::Target => {}
         }
     }
 

@@ -9,6 +9,10 @@ use verbatim_core::Exit;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circumstances {
     pub was_told_to_stop: bool,
+    /// Its machine never reaches one of the clusters again.
+    pub is_cut_off: bool,
+    /// A transaction with records that it left open in a lane which nobody has claimed since.
+    pub left_open: Option<String>,
     /// Faults are over, and everything that the source has was copied before it was told.
     pub had_all_settled: bool,
     /// Some fault of the plan can make a cluster unreachable for long.
@@ -24,11 +28,13 @@ pub struct Circumstances {
     pub never_halted: Vec<SourcePartition>,
     /// The ledger has more partitions than there are lanes.
     pub ledger_is_grown: bool,
+    /// It says that it has no right to a topic, and an administrator had taken that right away.
+    pub was_denied: bool,
 }
 
 /// Whether an instance may end so.
 pub fn check(now: i64, slot: Slot, exit: &Exit, circumstances: &Circumstances) -> Option<Violation> {
-    let Circumstances { was_told_to_stop, is_bounded, .. } = *circumstances;
+    let Circumstances { was_told_to_stop, is_cut_off, is_bounded, .. } = *circumstances;
     let mut why = String::new();
     let is_true = match exit {
         Exit::Done if is_bounded => {
@@ -37,16 +43,21 @@ pub fn check(now: i64, slot: Slot, exit: &Exit, circumstances: &Circumstances) -
             why = but.as_ref().map_or(String::new(), |it| format!("; but {it}"));
             but.is_none()
         }
-        Exit::Done => was_told_to_stop,
+        Exit::Done => {
+            why = circumstances.left_open.clone().map_or(String::new(), |it| format!("; but {it}"));
+            was_told_to_stop && circumstances.left_open.is_none()
+        }
         Exit::Halted(_) => is_bounded && circumstances.never_halted.is_empty(),
         // Of a workload that leaves transactions to their time-outs.
         Exit::OpenTransactions(_) => is_bounded,
         Exit::Unsettled(_) if is_bounded => was_told_to_stop,
-        Exit::Unsettled(_) => was_told_to_stop && !circumstances.had_all_settled,
-        Exit::Unreachable(..) => circumstances.may_be_unreachable && !circumstances.had_all_settled,
+        Exit::Unsettled(_) => was_told_to_stop && (!circumstances.had_all_settled || is_cut_off),
+        Exit::Unreachable(..) => {
+            is_cut_off || (circumstances.may_be_unreachable && !circumstances.had_all_settled)
+        }
         Exit::Configuration(_) => circumstances.ledger_is_grown,
-        // Nobody denied anything to clients.
-        Exit::NotAuthorized(..) | Exit::Internal(_) => false,
+        Exit::NotAuthorized(..) => circumstances.was_denied,
+        Exit::Internal(_) => false,
         // A late request of the process itself may have done it: what the broker said is all it can know.
         Exit::Replaced(_) => circumstances.was_fenced_by_instance,
     };

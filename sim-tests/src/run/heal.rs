@@ -12,6 +12,7 @@ use verbatim_core::failure::Side;
 /// Ends every fault that lasts, and sees that every instance runs.
 pub fn heal(handle: &Handle, administrator: &Administrator, plan: &Plan, start: &mut impl FnMut(Slot)) {
     handle.set_network(NetworkFaults::default());
+    handle.tell_of_losses();
     handle.set_client_faults(setup::client_without_faults(plan));
     for cluster in [Named::Source, Named::Target] {
         for broker in (1..=i32::from(BROKERS)).map(BrokerId) {
@@ -29,8 +30,12 @@ pub fn heal(handle: &Handle, administrator: &Administrator, plan: &Plan, start: 
         let lasting = if cluster == Named::Target { plan.rare.target_throttle_ms } else { 0 };
         administrator.throttle(cluster, lasting);
     }
+    for (cluster, topic) in plan.denied_topics() {
+        administrator.deny_topic(cluster, topic, false);
+    }
     for slot in (0..u32::from(plan.flow.instances)).map(Slot) {
         handle.crash_at_no_moment(slot);
+        handle.reconnect(slot);
         handle.resume(slot);
         if !handle.is_running(slot) {
             start(slot);

@@ -4,15 +4,15 @@ use super::{Findings, Planted, heal, setup};
 use crate::oracle::{Ends, Invariant, Oracle, Violation, ends, pinned};
 use crate::plan::{Action, Cluster as Named, FaultClass, Plan, Urgency as Asked};
 use crate::workload::{self, Workload};
-use kafka_model::Millis;
+use kafka_model::{BrokerId, Millis};
 use kafka_types::{ErrorCode, SourcePartition};
-use runtime_sim::{Handle, Slot};
-use std::cell::RefCell;
+use runtime_sim::{Cut, Handle, Moment, Slot};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use verbatim_core::Exit;
 use verbatim_core::event::Urgency;
-use verbatim_core::failure::Side;
+use verbatim_core::failure::{Side, Trouble};
 
 /// How often the run looks whether something is wrong already.
 const LOOK_EVERY_MS: Millis = 1_000;
@@ -35,6 +35,8 @@ struct Scene<'a> {
     /// Exits that were looked at.
     judged: BTreeSet<(Slot, u32)>,
     is_all_settled: bool,
+    /// This slot's machine never reaches that cluster again.
+    cut_for_good: Option<(Slot, Side)>,
 }
 
 pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Findings {
@@ -76,6 +78,7 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
         told_to_stop: BTreeSet::new(),
         judged: BTreeSet::new(),
         is_all_settled: false,
+        cut_for_good: None,
     };
     let workload = workload::start(&scene.handle, plan);
     let is_sound = scene.attack().await;
@@ -119,6 +122,24 @@ impl Scene<'_> {
             Action::Start { slot } => self.start_if_gone(*slot),
             Action::Crash { slot } => self.handle.crash(*slot),
             Action::CrashAt { slot, moment } => self.handle.crash_at(*slot, *moment),
+            Action::CrashBrokerAt { slot, moment } => self.handle.crash_broker_at(*slot, *moment),
+            Action::RecreateTopicAt { moment, cluster, topic, partitions } => {
+                let (cluster, topic) = (*cluster, topic.clone());
+                let action = Action::RecreateTopic { cluster, topic, partitions: *partitions };
+                self.act_at(*moment, action);
+            }
+            Action::CutOff { slot, cluster, broker, answers_only, is_cut } => {
+                let cut = if *answers_only { Cut::Answers } else { Cut::Both };
+                match is_cut {
+                    true => self.handle.cut_off(*slot, side(*cluster), broker.map(BrokerId), cut),
+                    false => self.handle.reconnect(*slot),
+                }
+                self.cut_for_good();
+            }
+            Action::CutOffForGood { slot, cluster } => {
+                self.cut_for_good = Some((*slot, side(*cluster)));
+                self.cut_for_good();
+            }
             Action::Pause { slot } => self.handle.pause(*slot),
             Action::Resume { slot } => self.handle.resume(*slot),
             Action::SkewClock { slot, milliseconds } => self.handle.set_wall_skew(*slot, *milliseconds),
@@ -138,6 +159,7 @@ impl Scene<'_> {
             | Action::MoveGroupCoordinator { .. }
             | Action::StallReplica { .. }
             | Action::UncleanElection { .. }
+            | Action::DenyTopic { .. }
             | Action::DeleteRecords { .. }
             | Action::Compact { .. }
             | Action::CreateTopic { .. }
@@ -153,6 +175,26 @@ impl Scene<'_> {
             | Action::ExpireTransactionalId { .. }
             | Action::ExpireProducers { .. }
             | Action::DelayMarkers { .. } => {}
+        }
+    }
+
+    /// Does it once, when any process comes to the moment.
+    fn act_at(&self, moment: Moment, action: Action) {
+        let waiting = Rc::new(Cell::new(Some(action)));
+        for slot in (0..u32::from(self.plan.flow.instances)).map(Slot) {
+            let (waiting, administrator) = (Rc::clone(&waiting), self.administrator.clone());
+            let deed = move || {
+                if let Some(action) = waiting.take() {
+                    administrator.act(&action);
+                }
+            };
+            self.handle.at_moment(slot, moment, Box::new(deed));
+        }
+    }
+
+    fn cut_for_good(&self) {
+        if let Some((slot, side)) = self.cut_for_good {
+            self.handle.cut_off(slot, side, None, Cut::Both);
         }
     }
 
@@ -200,12 +242,19 @@ impl Scene<'_> {
             Exit::Halted(partitions) => partitions.keys().cloned().collect(),
             _ => Vec::new(),
         };
-        let never_halted = told.into_iter().filter(|it| !oracle.was_halted(it) && !is_gone(it)).collect();
         let was_untold =
             |place: &&SourcePartition| self.untold.get(&slot).is_some_and(|it| it.contains(*place));
+        let incarnation = setup::incarnation(slot, self.starts.get(&slot).copied().unwrap_or(0));
+        let lanes = self.handle.lanes(slot).into_iter().map(|lane| lane.0.cast_signed()).collect();
+        let left_open = oracle.left_open(&incarnation, &lanes);
+        let may_halt =
+            |it: &SourcePartition| oracle.was_halted(it) || oracle.was_denied(&it.topic) || is_gone(it);
+        let never_halted = told.into_iter().filter(|it| !may_halt(it)).collect();
         Circumstances {
             untold: oracle.untold().find(was_untold).cloned(),
             was_told_to_stop: self.told_to_stop.contains(&slot),
+            is_cut_off: self.cut_for_good.is_some_and(|(cut, _)| cut == slot),
+            left_open,
             had_all_settled: self.is_all_settled && !oracle.source_topics_were_deleted(),
             may_be_unreachable: self.may_be_unreachable(),
             is_bounded: self.plan.flow.is_bounded,
@@ -219,6 +268,7 @@ impl Scene<'_> {
                 .unwrap_or(0),
             never_halted,
             ledger_is_grown: self.ledger_is_grown(),
+            was_denied: self.plan.denied_topics().any(|(_, topic)| is_of(exit, topic)),
         }
     }
 
@@ -235,6 +285,9 @@ impl Scene<'_> {
             FaultClass::ErrorAnswers,
             FaultClass::PartialSend,
             FaultClass::Throttling,
+            FaultClass::TransactionTrouble,
+            FaultClass::BrokerCrashAtMoment,
+            FaultClass::CutOff,
         ];
         classes.into_iter().any(|class| self.plan.profile.rate(class).is_some())
     }
@@ -244,6 +297,7 @@ impl Scene<'_> {
         let began = self.handle.now();
         let (handle, administrator) = (self.handle.clone(), self.administrator.clone());
         heal::heal(&handle, &administrator, self.plan, &mut |slot| self.start(slot));
+        self.cut_for_good();
         let mut settlements = Vec::new();
         loop {
             if !self.sleep_until(self.handle.now() + LOOK_EVERY_MS).await {
@@ -259,7 +313,8 @@ impl Scene<'_> {
                 break;
             }
             // Nobody copies on with such a ledger, and nobody should.
-            let all_ended = self.starts.keys().all(|slot| !self.handle.is_running(*slot));
+            let is_away = |slot: Slot| self.cut_for_good.is_some_and(|(cut, _)| cut == slot);
+            let all_ended = self.starts.keys().all(|slot| !self.handle.is_running(*slot) || is_away(*slot));
             if self.ledger_is_grown() && all_ended {
                 break;
             }
@@ -332,4 +387,13 @@ impl Scene<'_> {
             halted: oracle.halted().count(),
         }
     }
+}
+
+/// Whether the instance ended for want of a right to this topic.
+fn is_of(exit: &Exit, topic: &str) -> bool {
+    let resource = match exit {
+        Exit::NotAuthorized(_, Trouble::NotAuthorized { resource, .. }) => resource,
+        _ => return false,
+    };
+    *resource == format!("Topic {topic}")
 }

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use verbatim_core::config::{Flow, FlowName, Limits, Start, Until};
 use verbatim_core::route::{Rename, TopicFilter};
+use verbatim_core::time::Timestamp;
 
 pub const FLOW: &str = "sim";
 pub const BROKERS: u8 = 3;
@@ -16,6 +17,7 @@ pub fn flow_names(plan: &Plan) -> FlowNames {
     let largest = |(topic, bytes): (&String, &u32)| (topic.as_str().into(), *bytes as usize);
     FlowNames {
         starts_at_end: plan.rare.starts_at_end,
+        starts_at: plan.rare.starts_at_ms,
         target_bytes_max: plan.rare.target_bytes_max.iter().map(largest).collect(),
         ..FlowNames::of(FLOW, &plan.flow.target_prefix)
     }
@@ -54,15 +56,21 @@ fn cluster(id: &str, flow: &FlowPlan) -> ClusterConfig {
 /// Loss, delay and errors at the rates of the profile.
 pub fn network(profile: &Profile) -> NetworkFaults {
     let rate = |class| Rate((profile.probability(class) * 1e6) as u32);
+    let is_late = profile.rate(FaultClass::LateRequests).is_some();
     NetworkFaults {
         slow: rate(FaultClass::SlowMessages),
         slow_max_ms: 20_000,
         request_lost: rate(FaultClass::RequestLost),
         response_lost: rate(FaultClass::ResponseLost),
         disconnect: rate(FaultClass::PartialSend),
-        silent: Rate(300_000),
+        disconnect_end_txn: rate(FaultClass::TransactionTrouble),
+        // What nobody tells of is what shows late.
+        silent: Rate(if is_late { 600_000 } else { 300_000 }),
         refused: rate(FaultClass::ErrorAnswers),
         refused_after_apply: rate(FaultClass::ErrorAnswers),
+        transaction_trouble: rate(FaultClass::TransactionTrouble),
+        outlives_sender: rate(FaultClass::LateRequests),
+        breaks_silently: Rate(if is_late { 500_000 } else { 0 }),
         strikes_workload: true,
         ..NetworkFaults::default()
     }
@@ -83,18 +91,27 @@ pub fn client_without_faults(plan: &Plan) -> ClientFaults {
     ClientFaults { slow_step: Rate::NEVER, send_refused: Rate::NEVER, ..client(plan) }
 }
 
+/// The name of a slot's process in claims.
+pub fn incarnation(slot: Slot, start: u32) -> String {
+    format!("i{}-{start}", slot.0)
+}
+
 /// The flow as one process of a slot runs it. No two processes have one incarnation.
 pub fn flow(plan: &Plan, slot: Slot, start: u32) -> Flow {
     let milliseconds = Duration::from_millis;
     let rename = format!("{}{}", plan.flow.target_prefix, Rename::PLACEHOLDER);
     Flow {
         name: FlowName::new(FLOW).expect("it is a flow name"),
-        incarnation: format!("i{}-{start}", slot.0),
+        incarnation: incarnation(slot, start),
         filter: everything(),
         rename: Rename::new(&rename).expect("it is a rename rule"),
         refresh: milliseconds(plan.flow.refresh_ms),
         replication_factor: None,
-        start: if plan.rare.starts_at_end { Start::Latest } else { Start::Earliest },
+        start: match plan.rare.starts_at_ms {
+            Some(time) => Start::Time(Timestamp(time)),
+            None if plan.rare.starts_at_end => Start::Latest,
+            None => Start::Earliest,
+        },
         commit_interval: milliseconds(plan.flow.commit_interval_ms),
         lanes: plan.flow.lanes,
         ledger_replication_factor: None,

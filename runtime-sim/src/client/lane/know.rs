@@ -54,7 +54,9 @@ impl Outbox {
             let shown = metadata.partitions(&place.topic);
             let is_answered =
                 seen.get(&place.topic).is_some_and(|before| *before < metadata.answers(&place.topic));
-            if let Some((ErrorCode::TopicAuthorizationFailed, _)) = metadata.error(&place.topic) {
+            if let Some((ErrorCode::TopicAuthorizationFailed, _)) = metadata.error(&place.topic)
+                && is_answered
+            {
                 let trouble = Trouble::NotAuthorized {
                     resource: format!("Topic {}", place.topic),
                     operation: "Write".into(),

@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use store::BatchStore;
 use verbatim_core::batch::BatchId;
 use verbatim_core::command::LaneCommand;
-use verbatim_core::event::{LaneEvent, Step};
+use verbatim_core::event::{LaneEvent, LedgerRecord, Step};
 use verbatim_core::failure::Failure;
 use verbatim_core::{Attempt, LaneId};
 
@@ -77,6 +77,8 @@ struct Taking {
     source: Option<Source>,
     replays: Vec<LedgerReader>,
     preparing: Vec<Preparing>,
+    /// For a mutant: what the ledger held before the lane was opened.
+    read_before: Vec<LedgerRecord>,
 }
 
 pub(super) struct Lane {
@@ -84,6 +86,8 @@ pub(super) struct Lane {
     taking: Option<Taking>,
     /// Asked for also once the lane is lost.
     claims: Vec<LedgerReader>,
+    /// For a mutant: reads the ledger, and only then is the lane opened.
+    reading_before: Option<LedgerReader>,
     /// What producer and source say, each in its order.
     producer_out: LaneOut,
     source_out: LaneOut,
@@ -97,7 +101,16 @@ impl Lane {
         // No two batches of a process share an id.
         let batches = u64::from(place.lane.0) << 40;
         let (producer_out, source_out) = (LaneOut::default(), LaneOut { batches, ..LaneOut::default() });
-        Lane { place, taking: None, claims: Vec::new(), producer_out, source_out, is_dirty: true, wake: None }
+        Lane {
+            place,
+            taking: None,
+            claims: Vec::new(),
+            reading_before: None,
+            producer_out,
+            source_out,
+            is_dirty: true,
+            wake: None,
+        }
     }
 
     /// Whether there is something to do although nothing has arrived.
@@ -121,13 +134,12 @@ impl Lane {
                 let held = self.taking.as_mut().map(|taking| std::mem::take(&mut taking.store));
                 let held = held.filter(|_| io.mutants.batches_outlive_their_attempt);
                 self.abandon(io);
-                self.taking = Some(Taking {
-                    outbox: Outbox::open(io, &self.place, attempt),
-                    store: held.unwrap_or_default(),
-                    source: None,
-                    replays: Vec::new(),
-                    preparing: Vec::new(),
-                });
+                if io.mutants.ledger_is_read_before_fencing {
+                    let reader = LedgerReader::start(io, &self.place, attempt, ReadUntil::PresentEnd);
+                    self.reading_before = Some(reader);
+                } else {
+                    self.open(io, attempt, held.unwrap_or_default(), Vec::new());
+                }
             }
             LaneCommand::Close => {
                 self.abandon(io);
@@ -143,8 +155,34 @@ impl Lane {
         }
     }
 
+    fn open(&mut self, io: &mut Io, attempt: Attempt, store: BatchStore, read_before: Vec<LedgerRecord>) {
+        self.taking = Some(Taking {
+            outbox: Outbox::open(io, &self.place, attempt),
+            store,
+            source: None,
+            replays: Vec::new(),
+            preparing: Vec::new(),
+            read_before,
+        });
+    }
+
+    /// For a mutant: opens the lane once the ledger is read.
+    fn open_when_read(&mut self, io: &mut Io) {
+        let Some(reader) = &mut self.reading_before else { return };
+        let attempt = reader.attempt;
+        let Some(outcome) = reader.advance(io) else { return };
+        reader.close(io);
+        self.reading_before = None;
+        match outcome {
+            Ok(LaneEvent::Claims(records)) => self.open(io, attempt, BatchStore::default(), records),
+            Ok(_) => {}
+            Err(failure) => self.producer_out.failed(attempt, Step::Open, failure),
+        }
+    }
+
     /// Cuts the present taking off. What it has still to say goes nowhere.
     fn abandon(&mut self, io: &mut Io) {
+        self.reading_before.take().into_iter().for_each(|reader| reader.close(io));
         if let Some(taking) = self.taking.take() {
             if taking.outbox.producer.has_partial_send() {
                 io.wire.mark(Mark::PartialSend);
@@ -180,6 +218,7 @@ impl Lane {
 
     pub(super) fn advance(&mut self, io: &mut Io) {
         let mut read = Vec::new();
+        self.open_when_read(io);
         if let Some(taking) = &mut self.taking {
             taking.advance(io, &self.place, &mut self.producer_out, &mut self.source_out);
         }
@@ -222,6 +261,18 @@ fn tell(out: &mut LaneOut, attempt: Attempt, step: Step, outcome: Result<LaneEve
     match outcome {
         Ok(event) => out.emit(attempt, event),
         Err(failure) => out.failed(attempt, step, failure),
+    }
+}
+
+/// For a mutant: of what was replayed only the claim counts where the ledger was read before.
+fn as_read_before(before: &[LedgerRecord], event: LaneEvent) -> LaneEvent {
+    match event {
+        LaneEvent::Replayed { log_start, mut records } if !before.is_empty() => {
+            let claim = records.pop();
+            let records = before.iter().cloned().chain(claim).collect();
+            LaneEvent::Replayed { log_start, records }
+        }
+        event => event,
     }
 }
 
@@ -281,6 +332,7 @@ impl Taking {
                 None => read.push(reader),
                 Some(outcome) => {
                     reader.close(io);
+                    let outcome = outcome.map(|event| as_read_before(&self.read_before, event));
                     tell(producer_out, reader.attempt, Step::Replay, outcome);
                 }
             }

@@ -20,6 +20,11 @@ use verbatim_core::failure::Failure;
 const LEDGER_LOOKS_EVERY_MS: Millis = 100;
 
 pub(super) enum Settling {
+    /// For a mutant: the run is being committed before its progress is written.
+    RunAlone {
+        progress: Vec<NewLedgerRecord>,
+        since: Millis,
+    },
     /// The ledger's records are on their way.
     Ledger {
         until: Millis,
@@ -50,6 +55,12 @@ impl Outbox {
             return;
         }
         io.wire.mark(Mark::Moment(Moment::RunAcknowledged));
+        if io.mutants.progress_follows_alone && self.transaction.is_some() && !records.is_empty() {
+            self.producer.commit(io.now, io.now + END_MAX_MS);
+            let settling = Settling::RunAlone { progress: records, since: io.now };
+            self.work = Work::Settling { attempt, settling };
+            return;
+        }
         if let Err(failure) = self.begin() {
             out.failed(attempt, Step::Settle, failure);
             return;
@@ -91,6 +102,21 @@ impl Outbox {
         settling: Settling,
     ) -> bool {
         match settling {
+            Settling::RunAlone { progress, since } => match self.producer.ended() {
+                None => {
+                    self.work = Work::Settling { attempt, settling: Settling::RunAlone { progress, since } };
+                    false
+                }
+                Some(Ok(())) => {
+                    self.transaction = None;
+                    self.settle(io, out, attempt, progress);
+                    true
+                }
+                Some(failed) => {
+                    self.committed(io, out, attempt, (None, since), failed);
+                    true
+                }
+            },
             Settling::Ledger { until } => {
                 let has_landed = self.ledger.as_ref().is_none_or(Flight::has_landed);
                 if !has_landed && io.is_due(until) {
@@ -161,6 +187,9 @@ impl Outbox {
                     && error.requires_abort
                     && error.code == crate::client::error::Code::State =>
             {
+                if let Some(transaction) = &mut self.transaction {
+                    transaction.forgets_unanswered = true;
+                }
                 Some(Failure::Abort(error.to_string()))
             }
             Err(error) => Some(self.failure(Call::Commit { end_txn_sent }, &error)),
@@ -200,8 +229,9 @@ impl Outbox {
         };
         self.count_deliveries();
         let (sent, answered) = self.producer.end_txns();
+        let forgets = self.transaction.as_ref().is_some_and(|transaction| transaction.forgets_unanswered);
         match aborted {
-            Ok(()) if sent != answered => {
+            Ok(()) if sent != answered && !forgets => {
                 out.failed(attempt, Step::Abort, unclean("abort", sent - end_txn_sent_before));
             }
             Ok(()) if self.transaction.as_ref().is_some_and(|transaction| transaction.has_gap) => {

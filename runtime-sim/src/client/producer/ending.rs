@@ -191,6 +191,9 @@ impl Producer {
                 self.fail_for_good(io, LibraryError::broker(error));
                 ending.outcome = self.error.clone().map(Err);
             }
+            ErrorCode::UnknownServerError if io.mutants.unknown_server_error_is_success => {
+                self.complete(io, ending);
+            }
             other => {
                 self.fail_transaction(LibraryError::broker(other), false);
                 ending.outcome = Some(Err(LibraryError::broker(other).requiring_abort()));

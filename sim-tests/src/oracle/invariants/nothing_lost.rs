@@ -5,6 +5,7 @@ use super::Found;
 use crate::oracle::case::Case;
 use crate::oracle::progress::Advance;
 use crate::oracle::violation::{Invariant, Violation};
+use kafka_model::Offset;
 
 pub fn check(found: &Found<'_>) -> Option<Violation> {
     let missing = &found.alignment.missing;
@@ -22,14 +23,29 @@ pub fn check_start(case: &Case<'_>, advance: &Advance) -> Option<Violation> {
     let entry = advance.entry.as_ref().filter(|_| advance.before.is_none())?;
     let place = &advance.partition;
     let log_start = case.source.log(entry.source_id, place.partition).map_or(0, |log| log.start);
-    let first = case.standing.first_topics.get(&place.topic).filter(|_| case.flow.starts_at_end);
+    let leaves_out = case.flow.starts_at_end || case.flow.starts_at.is_some();
+    let first = case.standing.first_topics.get(&place.topic).filter(|_| leaves_out);
     let first = first.filter(|topic| topic.source_id == entry.source_id);
     let left_out =
         first.and_then(|topic| topic.starts.get(place.partition.index()).map(|it| it.offset)).unwrap_or(0);
-    if entry.start <= log_start.max(left_out) {
-        return None;
+    let tell = |text: String, offset: Offset| {
+        let violation = Violation::new(Invariant::NothingLost, case.settlement.at, text);
+        Some(violation.in_partition(place).at_source(offset))
+    };
+    if log_start.max(left_out) < entry.start {
+        let text =
+            format!("copying starts at {}, but the source holds records from {log_start} on", entry.start);
+        return tell(text, log_start);
     }
-    let text = format!("copying starts at {}, but the source holds records from {log_start} on", entry.start);
-    let violation = Violation::new(Invariant::NothingLost, case.settlement.at, text).in_partition(place);
-    Some(violation.at_source(log_start))
+    let (time, log) = (case.flow.starts_at?, case.source.log(entry.source_id, place.partition)?);
+    // Of what compaction or an election took away nobody can say whether it was there when the start was looked for.
+    let was_cut = |offset: Offset| log.cuts_since(0).iter().any(|cut| cut.at <= offset);
+    let late = |offset: &Offset| {
+        let is_late = log.held(*offset).is_some_and(|held| time <= held.content.timestamp);
+        is_late && !log.is_compacted_away(log.lineage(), *offset) && !was_cut(*offset)
+    };
+    let passed = (log_start..entry.start).find(late)?;
+    let text =
+        format!("copying starts at {}, but a record before has a timestamp of {time} or later", entry.start);
+    tell(text, passed)
 }
