@@ -2,15 +2,15 @@
 //! `SIM_PLAN=...`.
 #![cfg(madsim)]
 
-use sim_tests::sweep::{Settings, sweep};
+use sim_tests::plan::{generate, generate_as_before};
+use sim_tests::sweep::{Replay, Settings, Summary, sweep, sweep_plans};
 use std::path::Path;
 
-/// The seeds that every change runs, unless others are asked for.
-const FIRST_SEED: u64 = 1;
-const SEEDS: u64 = 200;
+/// Fresh seeds that every run of the tests runs, unless others are asked for.
+const SEEDS: u64 = 1_000;
 
 /// Seeds that showed a bug once, with the plans as they were generated then: docs/found-by-simulation.md tells of most.
-const SHOWED_A_BUG: &[u64] = &[
+const SHOWED_A_BUG_BEFORE: &[u64] = &[
     492,
     40_602,
     50_430,
@@ -34,8 +34,10 @@ const SHOWED_A_BUG: &[u64] = &[
     56_949_694_656,
 ];
 
-fn check(settings: &Settings) {
-    let summary = sweep(settings, Path::new(env!("CARGO_TARGET_TMPDIR")));
+/// The same, since plans hold what `plan/later.rs` adds.
+const SHOWED_A_BUG: &[u64] = &[];
+
+fn check(settings: &Settings, summary: &Summary) {
     let lines: Vec<&str> = summary.failures.iter().map(|failure| failure.line.as_str()).collect();
     assert!(lines.is_empty(), "{} of {} seeds failed; the first: {}", lines.len(), summary.seeds, lines[0]);
     if settings.is_whole {
@@ -43,25 +45,31 @@ fn check(settings: &Settings) {
     }
 }
 
+fn directory() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
 #[test]
 fn every_promise_is_kept_under_every_fault() {
-    let asked_for = ["SIM_SEED", "SIM_NUM", "SIM_PLAN"].iter().any(|name| std::env::var_os(name).is_some());
-    let mut settings = Settings::from_environment(1_000);
-    if !asked_for {
-        settings = Settings { base_seed: FIRST_SEED, seeds: SEEDS, is_whole: false, ..settings };
-    }
-    check(&settings);
+    let settings = Settings::from_environment(SEEDS);
+    check(&settings, &sweep(&settings, directory()));
 }
 
 #[test]
 fn what_showed_a_bug_shows_none_now() {
-    for &seed in SHOWED_A_BUG {
-        check(&Settings { base_seed: seed, seeds: 1, is_whole: false, ..Settings::from_environment(1_000) });
+    if Settings::is_asked_for() {
+        return;
     }
+    let settings = Settings { is_whole: false, ..Settings::from_environment(SEEDS) };
+    let before = SHOWED_A_BUG_BEFORE.iter().map(|seed| generate_as_before(*seed));
+    let plans = before.chain(SHOWED_A_BUG.iter().map(|seed| generate(*seed)));
+    let replay = Replay::Plan(directory().to_owned());
+    check(&settings, &sweep_plans(&settings, plans, replay, directory()));
 }
 
 #[test]
-#[ignore = "takes minutes, and is another each time: SIM_NUM says how many seeds"]
+#[ignore = "ten times as much as every run of the tests, or SIM_NUM"]
 fn every_promise_is_kept_under_fresh_seeds() {
-    check(&Settings::from_environment(1_000));
+    let settings = Settings::from_environment(10 * SEEDS);
+    check(&settings, &sweep(&settings, directory()));
 }

@@ -19,7 +19,7 @@ pub fn document(jobs: usize) -> String {
     let _ = writeln!(
         text,
         "Seeds: how many runs it took until a promise was broken, median and worst of {HUNTS} hunts; the budget \
-         of the default test is {BUDGET}.\n"
+         of the default test is {BUDGET}. The classes of faults that a mutant has to do with are on in each of its seeds.\n"
     );
     text.push_str("| no. | mutant | what it does | caught by | median | worst |\n|--|--|--|--|--|--|\n");
     for mutant in TABLE {
@@ -36,8 +36,7 @@ fn row(mutant: &Mutant, jobs: usize) -> String {
     if let Expected::Unseen(why) = mutant.expected {
         return format!("| {number} | `{name}` | {what} | not seen yet: {why} | | |\n");
     }
-    let hunts: Vec<Hunt> =
-        (0..HUNTS).map(|turn| hunt(&mutant.planted(), first_seed(turn), BUDGET, jobs)).collect();
+    let hunts: Vec<Hunt> = (0..HUNTS).map(|turn| hunt(mutant, first_seed(turn), BUDGET, jobs)).collect();
     let by: BTreeSet<&str> = hunts.iter().filter_map(|it| Some(it.caught?.invariant.name())).collect();
     let by = by.into_iter().collect::<Vec<_>>().join(", ");
     let mut seeds: Vec<u64> = hunts.iter().map(|it| it.caught.map_or(u64::MAX, |it| it.after)).collect();

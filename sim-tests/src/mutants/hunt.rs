@@ -1,12 +1,13 @@
+use super::table::Mutant;
 use crate::oracle::Invariant;
-use crate::plan::generate;
+use crate::plan::{Plan, generate_with};
 use crate::run::{Planted, run};
 use crate::sweep::{Ended, Pool};
 use runtime_sim::TraceMode;
 use std::collections::BTreeMap;
 
 /// So many seeds a mutant may survive.
-pub const BUDGET: u64 = 150;
+pub const BUDGET: u64 = 60;
 
 /// A run in which a promise was seen to be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +25,22 @@ pub struct Hunt {
     pub seeds: u64,
 }
 
-/// Runs seeds from `first` on until a promise is broken that is kept without the mutant. Panics and runs that
-/// differ are no catch.
-pub fn hunt(planted: &Planted, first: u64, budget: u64, jobs: usize) -> Hunt {
+/// Runs seeds from `first` on until a promise is broken that is kept without the mutant.
+pub fn hunt(mutant: &Mutant, first: u64, budget: u64, jobs: usize) -> Hunt {
+    hunt_in(&mutant.planted(), (first..first + budget).map(|seed| generate_with(seed, mutant.on)), jobs)
+}
+
+/// The same in plans of whatever origin, with seeds in a row. Panics and runs that differ are no catch.
+pub fn hunt_in(planted: &Planted, plans: impl Iterator<Item = Plan> + Send, jobs: usize) -> Hunt {
     let pool = Pool { jobs, time_limit: None, twice_every: None, trace: TraceMode::Hash };
     let mut broken: BTreeMap<u64, Invariant> = BTreeMap::new();
-    let mut seeds = 0;
-    pool.run(first..first + budget, planted, |ended| {
+    let (mut seeds, mut first) = (0, u64::MAX);
+    pool.run(plans, planted, |plan, ended| {
         seeds += 1;
+        first = first.min(plan.seed);
         if let Ended::Ran(ran) = ended
             && let Some(violation) = ran.first_violation()
-            && keeps_all_promises(ran.seed)
+            && keeps_all_promises(plan)
         {
             broken.insert(ran.seed, violation.invariant);
         }
@@ -48,6 +54,6 @@ pub fn hunt(planted: &Planted, first: u64, budget: u64, jobs: usize) -> Hunt {
     Hunt { caught, seeds }
 }
 
-fn keeps_all_promises(seed: u64) -> bool {
-    run(&generate(seed), &Planted::default(), TraceMode::Hash).findings.violations.is_empty()
+fn keeps_all_promises(plan: &Plan) -> bool {
+    run(plan, &Planted::default(), TraceMode::Hash).findings.violations.is_empty()
 }

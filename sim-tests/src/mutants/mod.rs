@@ -9,5 +9,5 @@ mod table;
 
 pub use crate::run::Planted;
 pub use document::document;
-pub use hunt::{BUDGET, Caught, Hunt, hunt};
+pub use hunt::{BUDGET, Caught, Hunt, hunt, hunt_in};
 pub use table::{Expected, Mutant, TABLE, by_number, with_dead_clients_requests_cancelled};

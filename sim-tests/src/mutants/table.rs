@@ -1,3 +1,4 @@
+use crate::plan::FaultClass;
 use crate::run::Planted;
 use kafka_model::BrokerFaults;
 use runtime_sim::{ClientMutants, SimMutants};
@@ -11,6 +12,8 @@ pub struct Mutant {
     /// What it does wrong, and what comes of it.
     pub what: &'static str,
     pub expected: Expected,
+    /// Classes of faults that are on in every plan of its hunts, since it has to do with them.
+    pub on: &'static [FaultClass],
     pub plant: fn(&mut Planted),
 }
 
@@ -43,7 +46,7 @@ fn simulator(planted: &mut Planted) -> &mut SimMutants {
 
 macro_rules! mutants {
     ($($number:literal $name:literal $expected:expr, $what:literal,
-        $($part:ident.$switch:ident)&+;)*
+        $([$($on:ident),+])? $($part:ident.$switch:ident)&+;)*
     ) => {
         /// Every mutant, by its number.
         pub const TABLE: &[Mutant] = &[
@@ -52,6 +55,7 @@ macro_rules! mutants {
                 name: $name,
                 what: $what,
                 expected: $expected,
+                on: &[$($(FaultClass::$on),+)?],
                 plant: |planted| {
                     $(plant!(planted, $part.$switch);)+
                 },
@@ -75,15 +79,24 @@ mutants! {
     1 "settles-what-was-read" Caught,
         "KIP-3's own bug: the position of all that was read is settled, while records still wait to be sent",
         mirror.SettlesWhatWasRead;
+    2 "progress-follows-alone" Caught,
+        "records are committed first, and their progress in a transaction of its own",
+        client.progress_follows_alone;
     3 "position-one-too-far" Caught,
         "the position is that of the last record plus two",
         mirror.PositionOneTooFar;
     3 "position-one-short" Caught,
         "the position is that of the last record",
         mirror.PositionOneShort;
+    4 "ledger-read-before-fencing" Caught,
+        "the ledger is read before the transactional id is initialised",
+        client.ledger_is_read_before_fencing;
     5 "ledger-read-uncommitted" Caught,
         "the ledger is read with what open and aborted transactions left in it",
         client.ledger_is_read_uncommitted;
+    6 "ids-of-the-process" Caught,
+        "every process has transactional ids of its own, so nobody fences anybody",
+        client.transactional_ids_of_the_process;
     8 "rewinds-nothing" Caught,
         "after an abort, reading goes on from where it stood",
         mirror.RewindsNothing;
@@ -91,20 +104,20 @@ mutants! {
         "after an abort, only the first partition is read again",
         mirror.RewindsOnePartition;
     9 "lost-lanes-commit"
-        Unseen("fencing decides who may commit, never the group"),
+        Harmless("fencing decides who may commit, never the group"),
         "a lane that was lost settles what is open, as if it had been recalled",
         mirror.LostLanesCommit;
     10 "unknown-is-not-settled" Caught,
         "a commit of unknown outcome is taken for one that failed, and its records are sent again from memory",
-        mirror.UnknownIsNotSettled;
+        [TransactionTrouble] mirror.UnknownIsNotSettled;
     11 "unknown-is-settled" Caught,
         "a commit of unknown outcome is taken for one that succeeded, and the lane goes on from memory",
-        mirror.UnknownIsSettled;
+        [TransactionTrouble] mirror.UnknownIsSettled;
     13 "refusals-not-counted" Caught,
         "a batch that the target or the client library refused does not count against its run",
         mirror.RefusalsAreNotCounted & client.prepares_unseen;
     16 "produces-what-is-given-up"
-        Unseen("what is produced is settled like all else; the hand-over only takes longer"),
+        Harmless("what is produced is settled like all else; the hand-over only takes longer"),
         "a lane that is to be given up goes on to produce what it had buffered",
         mirror.ProducesWhatIsGivenUp;
     16 "buffers-outlive-their-attempt" Caught,
@@ -115,16 +128,16 @@ mutants! {
         mirror.SettlesBuffersThatItDrops;
     21 "out-of-range-from-start" Caught,
         "a position that the source no longer has is replaced by the log's start",
-        mirror.OutOfRangeGoesOnFromStart;
+        [Retention] mirror.OutOfRangeGoesOnFromStart;
     21 "out-of-range-from-end" Caught,
         "a position that the source no longer has is replaced by the log's end",
-        mirror.OutOfRangeGoesOnFromEnd;
+        [Retention] mirror.OutOfRangeGoesOnFromEnd;
     22 "continues-topics-made-anew" Caught,
         "a topic that was deleted and made again is gone on with at the old position",
-        mirror.ContinuesTopicsMadeAnew;
+        [TopicsRecreated, TargetTopics] mirror.ContinuesTopicsMadeAnew;
     23 "truncation-ignored" Caught,
         "a log that was cut back is waited for to grow up to the position again",
-        mirror.TruncationIsIgnored;
+        [UncleanElection] mirror.TruncationIsIgnored;
     24 "holes-are-gaps" Caught,
         "offsets without records, of markers or compaction, are told as lost",
         mirror.HolesAreGaps;
@@ -146,35 +159,36 @@ mutants! {
     30 "skips-oversized-records" Caught,
         "a record that the target does not take is left out without a word",
         mirror.SkipsOversizedRecords;
-    32 "unable-owners-stay"
-        Unseen("what keeps an owner from working ends with the faults, so it is only late"),
+    32 "unable-owners-stay" Caught,
         "an owner that cannot work keeps its lanes",
-        mirror.UnableOwnersStay;
-    33 "stops-without-settling"
-        Unseen("whoever takes the lane next ends what was left open, or its time-out does"),
+        [CutOff] mirror.UnableOwnersStay;
+    33 "stops-without-settling" Caught,
         "a stop leaves open what is open, and says that it is done",
-        mirror.StopsWithoutSettling;
+        [Stop] mirror.StopsWithoutSettling;
     34 "one-halt-restarts-all" Caught,
         "one partition that cannot go on has its whole lane taken again, for ever",
         mirror.OneHaltRestartsAll;
     35 "stopped-early-is-done" Caught,
         "a bounded run that is told to stop says that it is done",
-        mirror.StoppedEarlyIsDone;
+        [Stop] mirror.StoppedEarlyIsDone;
     35 "halted-is-done" Caught,
         "a bounded run says that it is done although partitions halted",
-        mirror.HaltedIsDone;
+        [Retention, TopicsDeleted] mirror.HaltedIsDone;
     36 "sequence-reset" Caught,
         "sequence numbers begin anew when a leader moves, and the broker takes new records for old ones",
         client.sequence_resets_on_leader_change;
     38 "time-out-is-not-written" Caught,
         "a produce that timed out is sent anew under new sequence numbers",
-        client.timed_out_is_not_written;
+        [ResponseLost, PartialSend, LateRequests] client.timed_out_is_not_written;
     40 "aborted-is-read" Caught,
         "aborted records of the source are handed to the mirror",
         client.aborted_records_are_read;
+    41 "server-error-is-success" Caught,
+        "UNKNOWN_SERVER_ERROR in answer to the end of a transaction counts as success",
+        [TransactionTrouble] client.unknown_server_error_is_success;
     43 "acknowledged-before-replicated" Caught,
         "acks=all is answered before the followers have the records, and a leader is lost",
-        target.acknowledges_before_replication;
+        [BrokerCrashAtMoment] target.acknowledges_before_replication;
     44 "duplicates-forgotten" Caught,
         "no batch is remembered, so the client library's own retries are appended again",
         target.forgets_duplicates;
@@ -199,19 +213,18 @@ mutants! {
         source.fetch_reads_past_high_watermark;
     56 "retried-commit-is-clean" Caught,
         "a commit that the client library retried by itself counts as clean (KAFKA-17754)",
-        client.retried_commit_is_clean;
+        [TransactionTrouble, PartialSend] client.retried_commit_is_clean;
     57 "settles-unacknowledged" Caught,
         "ledger records follow before the run's records are acknowledged",
         mirror.SettlesUnacknowledged & client.settles_in_flight;
     58 "replay-ends-at-the-end" Caught,
         "a replay of the ledger ends at the end of the partition, not at the lane's own claim",
         client.replay_ends_at_end_of_partition;
-    59 "invalid-state-is-abortable"
-        Unseen("a commit with an EndTxn left unanswered is of unknown outcome already, so the lane is taken again first"),
+    59 "invalid-state-is-abortable" Caught,
         "INVALID_TXN_STATE is mended by an abort, and the lane goes on from memory",
-        client.invalid_state_is_abortable;
+        [TransactionTrouble] client.invalid_state_is_abortable;
     59 "unknown-is-aborted"
-        Unseen("a producer that is asked to abort what it does not know refuses, and so the lane is taken again"),
+        Harmless("an abort counts only if all that was sent before it was answered, so the lane is taken again"),
         "whatever is unknown is aborted by the same producer, which goes on from memory",
         mirror.UnknownIsAborted;
     60 "lanes-from-ledger" Caught,
@@ -219,12 +232,11 @@ mutants! {
         mirror.LanesFromLedger;
     61 "later-topics-start-like-the-flow" Caught,
         "topics that appear later start where the flow was told to start, not at their beginning",
-        mirror.LaterTopicsStartLikeTheFlow;
+        [TopicsCreated] mirror.LaterTopicsStartLikeTheFlow;
     62 "topics-proved-at-take-only" Caught,
         "topic ids are compared when a lane is taken, and never again",
-        mirror.ProvesTopicsAtTakeOnly;
-    63 "send-errors-not-counted"
-        Unseen("a lane's producer knows a partition before it sends there, so its queue takes nearly every record"),
+        [TopicsRecreated, TargetTopics] mirror.ProvesTopicsAtTakeOnly;
+    63 "send-errors-not-counted" Caught,
         "a record that the library's queue did not take counts as acknowledged",
         client.send_errors_are_not_counted & client.prepares_unseen;
     64 "skips-oversized-batches" Caught,
@@ -232,9 +244,8 @@ mutants! {
         mirror.SkipsOversizedBatches;
     66 "older-attempts-count" Caught,
         "what belongs to an older attempt is believed",
-        mirror.OlderAttemptsCount & client.batches_outlive_their_attempt;
-    67 "keeps-its-size"
-        Unseen("the producer's own time-out, or the owner's leaving, ends such a run before its transaction times out"),
+        [TransactionTrouble] mirror.OlderAttemptsCount & client.batches_outlive_their_attempt;
+    67 "keeps-its-size" Caught,
         "a transaction that timed out is tried again with as many records",
         mirror.KeepsItsSize;
     68 "done-once-own-lanes-are" Caught,
@@ -242,10 +253,10 @@ mutants! {
         mirror.DoneOnceOwnLanesAre;
     69 "positions-without-epoch" Caught,
         "positions are read from without their leader epoch, so truncation while nobody read goes unnoticed",
-        mirror.PositionsWithoutEpoch;
+        [UncleanElection] mirror.PositionsWithoutEpoch;
     69 "start-without-epoch" Caught,
         "positions are assigned without their leader epoch, so truncation goes unnoticed",
-        client.start_without_epoch;
+        [UncleanElection] client.start_without_epoch;
     70 "retakes-when-fenced"
         Unseen("the group soon tells one of the two, and until then they only waste work"),
         "a lane that another instance took is taken back at once",

@@ -8,7 +8,7 @@ mod summary;
 pub use pool::{Ended, Pool};
 pub use settings::Settings;
 pub use shrink::shrink;
-pub use summary::{Failure, Summary};
+pub use summary::{Failure, Replay, Summary};
 
 use crate::plan::{Plan, generate};
 use crate::run::{Planted, Run};
@@ -23,7 +23,21 @@ const TWICE_EVERY: u64 = 20;
 /// Runs what the settings ask for and tells it on the standard error stream. Plans that failed are left in
 /// `keep_in`, and `failures.txt` with a line for each.
 pub fn sweep(settings: &Settings, keep_in: &Path) -> Summary {
-    let mut summary = Summary::default();
+    if let Some(path) = &settings.plan {
+        return sweep_plans(settings, [read_plan(path)].into_iter(), Replay::Plan(path.clone()), keep_in);
+    }
+    let seeds = settings.base_seed..settings.base_seed.saturating_add(settings.seeds);
+    sweep_plans(settings, seeds.map(generate), Replay::Seed, keep_in)
+}
+
+/// Runs plans of whatever origin.
+pub fn sweep_plans(
+    settings: &Settings,
+    plans: impl Iterator<Item = Plan> + Send,
+    replay: Replay,
+    keep_in: &Path,
+) -> Summary {
+    let mut summary = Summary::new(replay);
     let began = Instant::now();
     let trace = if settings.shows_run { TraceMode::Text } else { TraceMode::Hash };
     let pool = Pool {
@@ -32,21 +46,14 @@ pub fn sweep(settings: &Settings, keep_in: &Path) -> Summary {
         twice_every: (1 < settings.seeds).then_some(TWICE_EVERY),
         trace,
     };
-    let planted = Planted::default();
-    if let Some(path) = &settings.plan {
-        let plan = read_plan(path);
-        summary.take(show(pool.run_one(&plan, &planted, false), settings.shows_run));
-    } else {
-        let seeds = settings.base_seed..settings.base_seed.saturating_add(settings.seeds);
-        pool.run(seeds, &planted, |ended| {
-            let before = summary.failures.len();
-            summary.take(show(ended, settings.shows_run));
-            for failure in &summary.failures[before..] {
-                keep(&generate(failure.seed), keep_in);
-            }
-            true
-        });
-    }
+    pool.run(plans, &Planted::default(), |plan, ended| {
+        let before = summary.failures.len();
+        summary.take(show(ended, settings.shows_run));
+        if before < summary.failures.len() {
+            keep(plan, keep_in);
+        }
+        true
+    });
     if !summary.failures.is_empty() {
         let lines: String = summary.failures.iter().map(|failure| format!("{}\n", failure.line)).collect();
         write(&keep_in.join("failures.txt"), &lines);

@@ -1,6 +1,6 @@
 //! Runs seeds on several threads, and goes on whatever one of them shows.
 
-use crate::plan::{Plan, generate};
+use crate::plan::Plan;
 use crate::run::{Planted, Run, run};
 use runtime_sim::{Panicked, Record, TraceMode};
 use std::any::Any;
@@ -35,15 +35,15 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Hands each seed's end to `take`, in any order, until all have run, time is over, or `take` says so.
+    /// Hands each plan's end to `take`, in any order, until all have run, time is over, or `take` says so.
     pub fn run(
         &self,
-        seeds: impl Iterator<Item = u64> + Send,
+        plans: impl Iterator<Item = Plan> + Send,
         planted: &Planted,
-        take: impl FnMut(Ended) -> bool + Send,
+        take: impl FnMut(&Plan, Ended) -> bool + Send,
     ) {
         let began = Instant::now();
-        let seeds = Mutex::new(seeds);
+        let plans = Mutex::new(plans);
         let take = Mutex::new(take);
         let number = AtomicU64::new(0);
         let is_over = AtomicBool::new(false);
@@ -53,11 +53,11 @@ impl Pool {
                 if late || is_over.load(Ordering::Relaxed) {
                     break;
                 }
-                let Some(seed) = seeds.lock().expect("no thread panics").next() else { break };
+                let Some(plan) = plans.lock().expect("no thread panics").next() else { break };
                 let number = number.fetch_add(1, Ordering::Relaxed);
                 let twice = self.twice_every.is_some_and(|every| number % every == every / 2);
-                let ended = self.run_one(&generate(seed), planted, twice);
-                if !take.lock().expect("no thread panics")(ended) {
+                let ended = self.run_one(&plan, planted, twice);
+                if !take.lock().expect("no thread panics")(&plan, ended) {
                     is_over.store(true, Ordering::Relaxed);
                 }
             }

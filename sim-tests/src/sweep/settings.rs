@@ -18,21 +18,28 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether certain seeds or a plan are asked for, and nothing else is to be run.
+    pub fn is_asked_for() -> bool {
+        ["SIM_SEED", "SIM_NUM", "SIM_PLAN"].iter().any(|name| std::env::var_os(name).is_some())
+    }
+
     /// `SIM_SEED` (alone: that seed only), `SIM_NUM`, `SIM_JOBS`, `SIM_TIME_LIMIT` in seconds, `SIM_PLAN`.
     pub fn from_environment(default_seeds: u64) -> Settings {
         let number = |name: &str| std::env::var(name).ok().map(|text| parse(name, &text));
         let seed = number("SIM_SEED");
         let count = number("SIM_NUM");
         let seeds = count.unwrap_or(if seed.is_some() { 1 } else { default_seeds });
+        let plan = std::env::var_os("SIM_PLAN").map(PathBuf::from);
         let time_limit = number("SIM_TIME_LIMIT").map(Duration::from_secs);
         Settings {
             base_seed: seed.unwrap_or_else(fresh_seed),
             seeds,
             jobs: number("SIM_JOBS").map_or_else(cores, |jobs| usize::try_from(jobs).unwrap_or(1)).max(1),
             time_limit,
-            plan: std::env::var_os("SIM_PLAN").map(PathBuf::from),
-            shows_run: seeds == 1 && std::env::args().any(|argument| argument == "--nocapture"),
-            is_whole: default_seeds <= seeds && time_limit.is_none(),
+            shows_run: (seeds == 1 || plan.is_some())
+                && std::env::args().any(|argument| argument == "--nocapture"),
+            is_whole: default_seeds <= seeds && time_limit.is_none() && plan.is_none(),
+            plan,
         }
     }
 }

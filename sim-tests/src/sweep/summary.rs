@@ -5,6 +5,7 @@ use crate::run::Run;
 use runtime_sim::{Counters, Record};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// One failed seed, told in one line.
@@ -17,8 +18,18 @@ pub struct Failure {
     pub line: String,
 }
 
+/// How a failed run is run again.
+#[derive(Clone, Debug, Default)]
+pub enum Replay {
+    #[default]
+    Seed,
+    /// From this plan, or from one of its seed in this directory.
+    Plan(PathBuf),
+}
+
 #[derive(Debug, Default)]
 pub struct Summary {
+    replay: Replay,
     pub seeds: u64,
     pub live_ms: i64,
     pub settlements: u64,
@@ -31,6 +42,10 @@ pub struct Summary {
 }
 
 impl Summary {
+    pub fn new(replay: Replay) -> Summary {
+        Summary { replay, ..Summary::default() }
+    }
+
     pub fn take(&mut self, ended: Ended) {
         self.seeds += 1;
         match ended {
@@ -70,7 +85,7 @@ impl Summary {
     }
 
     fn fail(&mut self, seed: u64, kind: &str, steps: u64, text: String) {
-        let line = format!("sim FAILED  seed={seed} {text}  |  replay: {}", replay(seed));
+        let line = format!("sim FAILED  seed={seed} {text}  |  replay: {}", self.replay.command(seed));
         self.failures.push(Failure { seed, kind: kind.to_owned(), steps, line });
     }
 
@@ -88,9 +103,10 @@ impl Summary {
         ));
         let c = &self.counters;
         line(format!(
-            "  injected: {} crashes ({} in the middle of something), {} restarts, {} pauses; {}",
+            "  injected: {} crashes ({} in the middle of something, {} of brokers besides), {} restarts, {} pauses; {}",
             c.crashes,
             c.crashes_at_moments,
+            c.broker_crashes_at_moments,
             c.restarts,
             c.pauses,
             c.faults.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect::<Vec<_>>().join(", "),
@@ -153,6 +169,15 @@ fn place(profile: &str, record: &Record) -> String {
     format!("profile={profile} step={steps} t={seconds:.3}s trace={trace_hash:016x}")
 }
 
-fn replay(seed: u64) -> String {
-    format!("SIM_SEED={seed} cargo test -p sim-tests --test sweep -- --nocapture")
+impl Replay {
+    fn command(&self, seed: u64) -> String {
+        let what = match self {
+            Replay::Seed => format!("SIM_SEED={seed}"),
+            Replay::Plan(path) if path.is_dir() => {
+                format!("SIM_PLAN={}", path.join(format!("{seed}.json")).display())
+            }
+            Replay::Plan(path) => format!("SIM_PLAN={}", path.display()),
+        };
+        format!("{what} cargo test -p sim-tests --test sweep -- --nocapture")
+    }
 }
