@@ -23,6 +23,12 @@ impl Settings {
         ["SIM_SEED", "SIM_NUM", "SIM_PLAN"].iter().any(|name| std::env::var_os(name).is_some())
     }
 
+    /// The same seeds each time, from `start` on, unless others are asked for.
+    #[must_use]
+    pub fn known_from(self, start: u64) -> Settings {
+        if Settings::is_asked_for() { self } else { Settings { base_seed: start, ..self } }
+    }
+
     /// `SIM_SEED` (alone: that seed only), `SIM_NUM`, `SIM_JOBS`, `SIM_TIME_LIMIT` in seconds, `SIM_PLAN`.
     pub fn from_environment(default_seeds: u64) -> Settings {
         let number = |name: &str| std::env::var(name).ok().map(|text| parse(name, &text));
