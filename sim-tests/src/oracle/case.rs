@@ -8,7 +8,7 @@ use super::progress::{Advance, Standing};
 use super::settlement::{Copies, Settlement};
 use super::shadow::Shadow;
 use kafka_model::Offset;
-use kafka_types::{Partition, SourcePartition, TargetPartition, TopicId};
+use kafka_types::{Partition, SourcePartition, TargetPartition, TopicId, TopicName};
 use std::collections::BTreeMap;
 
 pub struct Case<'a> {
@@ -19,6 +19,8 @@ pub struct Case<'a> {
     pub standing: &'a Standing,
     pub source: &'a Shadow,
     pub target: &'a Shadow,
+    /// Source topics that clients were denied at some time.
+    pub denied: &'a [TopicName],
 }
 
 /// What the settlement does to each source partition that it touches.
@@ -68,6 +70,7 @@ pub fn advances(
             elsewhere,
             alignment: Alignment::default(),
             lineage: 0,
+            read_since: 0,
             first_open: None,
         };
         lay_beside(standing, source, &mut advance);
@@ -97,27 +100,45 @@ fn lay_beside(standing: &Standing, source: &Shadow, advance: &mut Advance) {
     if advance.copies.is_empty() {
         lineages.reverse();
     }
+    advance.lineage = log.lineage();
     for lineage in lineages {
-        let stretch = log.committed(lineage, advance.from, advance.to);
-        let expected = Expected {
-            partition: &advance.partition,
-            topic_id: advance.source_id,
-            to: advance.to,
-            records: stretch.records,
-        };
-        let excused = |offset: Offset| log.is_compacted_away(lineage, offset);
-        let alignment = align(source, &expected, &advance.copies, excused);
-        // A marker that a cut took away had ended the transaction for whoever read before.
-        if alignment.is_clean() && stretch.first_open.is_none() {
-            advance.alignment = alignment;
+        let fit = fit(source, log, advance, lineage);
+        if fit.is_good() {
             advance.lineage = log.earliest_like(lineage, earliest, advance.to);
-            advance.first_open = stretch.first_open;
-            return;
+            now = Some(fit);
+            break;
         }
-        if now.is_none() {
-            now = Some((alignment, stretch.first_open));
-        }
+        now = now.or(Some(fit));
     }
-    let (alignment, first_open) = now.unwrap_or_default();
-    (advance.alignment, advance.first_open, advance.lineage) = (alignment, first_open, log.lineage());
+    (advance.alignment, advance.first_open) = now.map(|it| (it.alignment, it.first_open)).unwrap_or_default();
+    // A later leader may have brought back what was read before a cut.
+    let since = advance.before.as_ref().map(|before| before.read_since).or(pinned).unwrap_or(0);
+    let mut before = (since..advance.lineage).filter(|it| fit(source, log, advance, *it).is_good());
+    advance.read_since = before.next().unwrap_or(advance.lineage);
+}
+
+/// How copies look beside one state of the source's log.
+struct Fit {
+    alignment: Alignment,
+    first_open: Option<Offset>,
+}
+
+impl Fit {
+    /// A marker that a cut took away had ended the transaction for whoever read before.
+    fn is_good(&self) -> bool {
+        self.alignment.is_clean() && self.first_open.is_none()
+    }
+}
+
+fn fit(source: &Shadow, log: &Log, advance: &Advance, lineage: Lineage) -> Fit {
+    let stretch = log.committed(lineage, advance.from, advance.to);
+    let expected = Expected {
+        partition: &advance.partition,
+        topic_id: advance.source_id,
+        to: advance.to,
+        records: stretch.records,
+    };
+    let excused = |offset: Offset| log.is_compacted_away(lineage, offset);
+    let alignment = align(source, &expected, &advance.copies, excused);
+    Fit { alignment, first_open: stretch.first_open }
 }

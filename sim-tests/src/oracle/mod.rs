@@ -90,6 +90,8 @@ pub struct Oracle {
     /// Source topics that clients were denied at some time.
     denied: Vec<TopicName>,
     violations: Vec<Violation>,
+    /// That the target lost what was decided is said once.
+    has_told_of_rollback: bool,
     pub settlements: u64,
     /// Transactions of the mirror that were aborted with some of their records stored, and others not.
     pub partial_sends: u64,
@@ -106,6 +108,7 @@ impl Oracle {
             next_decision: 0,
             denied: Vec::new(),
             violations: Vec::new(),
+            has_told_of_rollback: false,
             settlements: 0,
             partial_sends: 0,
         }
@@ -113,6 +116,7 @@ impl Oracle {
 
     /// To be called after everything that may change the source.
     pub fn observe_source(&mut self, now: Millis, cluster: &mut Cluster) {
+        self.source.learn_new_names(cluster);
         let events = cluster.history_mut().take();
         if !events.is_empty() {
             self.source.apply(cluster, &events);
@@ -125,8 +129,8 @@ impl Oracle {
     /// To be called after everything that may change the target, one request at a time: within one call,
     /// decisions come before the records that it appends.
     pub fn observe_target(&mut self, now: Millis, cluster: &mut Cluster) {
+        self.target.learn_new_names(cluster);
         if self.next_decision < cluster.decisions().next_number() {
-            self.target.learn_names(cluster);
             for decision in cluster.decisions().since(self.next_decision).to_vec() {
                 self.decided(&decision);
             }
@@ -230,9 +234,9 @@ impl Oracle {
             standing: &self.standing,
             source: &self.source,
             target: &self.target,
+            denied: &self.denied,
         };
         let mut broken = invariants::check_all(&case);
-        broken.retain(|it| !self.is_excused(it));
         broken.sort_by_key(|violation| violation.invariant);
         self.violations.extend(broken);
         let is_flow_start = settlement.ledger.iter().any(|it| it.record == Ok(LedgerRecord::FlowStart));
@@ -245,7 +249,7 @@ impl Oracle {
                         at: settlement.at,
                         is_forgotten: false,
                     };
-                    self.standing.owners.insert(noted.lane, owner);
+                    self.standing.claimed(noted.lane, owner, &self.source);
                 }
                 Ok(LedgerRecord::Topic(topic, record)) => {
                     if is_flow_start {
@@ -265,17 +269,9 @@ impl Oracle {
         advances.iter().for_each(|advance| self.standing.take_in(advance, &self.target));
     }
 
-    /// A denied topic makes one halt true that nothing in the logs shows.
-    fn is_excused(&self, violation: &Violation) -> bool {
-        violation.invariant == Invariant::LossReports
-            && violation.text.contains("not-authorized")
-            && violation.partition.as_ref().is_some_and(|partition| self.denied.contains(&partition.topic))
-    }
-
     /// What was decided stays: an election that takes it away is a loss whoever is to blame.
     fn check_decided_is_kept(&mut self, now: Millis) {
-        let known = self.violations.iter().any(|violation| violation.text.starts_with("the target lost"));
-        if known {
+        if self.has_told_of_rollback {
             return;
         }
         for (id, partition, log) in self.target.logs() {
@@ -284,6 +280,7 @@ impl Oracle {
             let text = format!("the target lost committed records of {topic}/{partition}");
             let violation = Violation::new(Invariant::NothingLost, now, text);
             self.violations.push(violation.in_partition(&place).at_target(offset));
+            self.has_told_of_rollback = true;
             return;
         }
     }

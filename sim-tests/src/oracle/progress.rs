@@ -24,6 +24,8 @@ pub struct Progress {
     pub next: Offset,
     pub records: u64,
     pub lineage: Lineage,
+    /// The earliest state of the source's log in which what was copied last may have been read.
+    pub read_since: Lineage,
     pub halted: Option<Halt>,
     /// When this was settled, the target topic with the copies had been deleted already.
     pub copy_is_gone: bool,
@@ -60,9 +62,14 @@ pub struct Advance {
     pub alignment: Alignment,
     /// The state of the source's log that the copies fit.
     pub lineage: Lineage,
+    /// The earliest that they may have been read in.
+    pub read_since: Lineage,
     /// The first record below the new position whose transaction is open.
     pub first_open: Option<Offset>,
 }
+
+/// Its owner looks after topics.
+const TOPICS_LANE: i32 = 0;
 
 /// All progress of the flow.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +79,10 @@ pub struct Standing {
     pub topics: BTreeMap<TopicName, TopicRecord>,
     /// In which state a source log was when the flow's start in it was pinned.
     pub pins: BTreeMap<(TopicId, Partition), Lineage>,
+    /// In which state it was, at the latest, when somebody asked where to start.
+    pub asked_since: BTreeMap<(TopicId, Partition), Lineage>,
+    /// In which states source logs were when the lane was claimed whose owner says where to start.
+    claimed_in: BTreeMap<(TopicId, Partition), Lineage>,
     /// Those that existed when the flow first started, with where it did.
     pub first_topics: BTreeMap<TopicName, TopicRecord>,
     /// Late repeats of requests that came to a target topic made anew.
@@ -83,7 +94,18 @@ impl Standing {
         let partitions = u32::try_from(record.starts.len()).unwrap_or(0);
         for partition in Partition::all(partitions) {
             let lineage = source.log(record.source_id, partition).map_or(0, Log::lineage);
-            self.pins.entry((record.source_id, partition)).or_insert(lineage);
+            let place = (record.source_id, partition);
+            self.pins.entry(place).or_insert(lineage);
+            let claimed_in = self.claimed_in.get(&place).copied().unwrap_or(0);
+            self.asked_since.entry(place).or_insert(claimed_in);
+        }
+    }
+
+    pub fn claimed(&mut self, lane: i32, owner: Owner, source: &Shadow) {
+        self.owners.insert(lane, owner);
+        if lane == TOPICS_LANE {
+            let states = source.logs().map(|(id, partition, log)| ((id, partition), log.lineage()));
+            self.claimed_in = states.collect();
         }
     }
 
@@ -112,6 +134,7 @@ impl Standing {
             next: entry.next,
             records: entry.records,
             lineage: advance.lineage,
+            read_since: advance.read_since,
             halted: entry.halted.clone(),
             copy_is_gone: target.is_deleted(entry.target_id),
             was_halted,

@@ -11,6 +11,8 @@ pub struct Shadow {
     /// The topic ids that a name has had, the present one last.
     ids: BTreeMap<TopicName, Vec<TopicId>>,
     deleted: BTreeSet<TopicId>,
+    /// How many topics there are.
+    topics: usize,
 }
 
 /// Events of one call, by partition.
@@ -19,9 +21,6 @@ pub type Events = BTreeMap<(TopicId, Partition), Vec<LogEvent>>;
 impl Shadow {
     /// Takes in what happened to logs since the last call.
     pub fn apply(&mut self, cluster: &Cluster, events: &Events) {
-        if events.keys().any(|(id, _)| !self.names.contains_key(id)) {
-            self.learn_names(cluster);
-        }
         for (place, events) in events {
             let log = self.logs.entry(*place).or_default();
             events.iter().for_each(|event| log.apply(event));
@@ -37,7 +36,13 @@ impl Shadow {
         }
     }
 
-    pub fn learn_names(&mut self, cluster: &Cluster) {
+    /// To be called after every request: none both deletes and creates a topic.
+    pub fn learn_new_names(&mut self, cluster: &Cluster) {
+        let topics = cluster.topic_names().size_hint().0;
+        if self.topics == topics {
+            return;
+        }
+        self.topics = topics;
         for (name, id, _) in cluster.topic_names() {
             if self.names.insert(id, name.clone()).is_none() {
                 self.ids.entry(name.clone()).or_default().push(id);

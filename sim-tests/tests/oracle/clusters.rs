@@ -14,6 +14,8 @@ use kafka_types::{
 };
 use sim_tests::oracle::{FlowNames, Oracle};
 
+const ACKS_LEADER: i16 = 1;
+
 /// Two clusters without faults, every change of which the oracle sees.
 pub struct Clusters {
     pub source: Cluster,
@@ -96,9 +98,34 @@ impl Clusters {
     }
 
     pub fn recreate(&mut self, side: Side, topic: &str, partitions: i32) {
+        self.delete(side, topic);
+        self.create(side, topic, partitions);
+    }
+
+    pub fn delete(&mut self, side: Side, topic: &str) {
         let topics = vec![TopicToDelete::Named(topic.into())];
         self.request(side, BrokerId(1), DeleteTopicsRequest { topics });
-        self.create(side, topic, partitions);
+    }
+
+    /// Records that are committed and that one replica lacks, which is answered.
+    pub fn produce_behind_a_replica(&mut self, tp: &TopicPartition, records: Vec<Record>) -> BrokerId {
+        let view = self.source.partition_view(tp).expect("the partition exists");
+        let behind = *view.in_sync.iter().find(|it| Some(**it) != view.leader).expect("a follower");
+        self.source.stall_replica(self.now, tp, behind, true);
+        let batch = RecordBatch::new(records);
+        assert_eq!(self.produce_with(Side::Source, tp, None, batch, ACKS_LEADER), ErrorCode::None);
+        // It falls out of sync, and the others can be read without it.
+        self.now += 60_000;
+        self.source.tick(self.now);
+        self.observe();
+        behind
+    }
+
+    pub fn elect_uncleanly(&mut self, tp: &TopicPartition, to: BrokerId) {
+        let readable_below = self.last_stable(Side::Source, tp);
+        self.oracle.unclean_election_ahead(tp, readable_below);
+        self.source.unclean_election(self.now, tp, to);
+        self.observe();
     }
 
     fn leader(&mut self, side: Side, tp: &TopicPartition) -> BrokerId {
@@ -128,9 +155,20 @@ impl Clusters {
         transactional_id: Option<TransactionalId>,
         batch: RecordBatch,
     ) -> ErrorCode {
+        self.produce_with(side, tp, transactional_id, batch, ACKS_ALL)
+    }
+
+    fn produce_with(
+        &mut self,
+        side: Side,
+        tp: &TopicPartition,
+        transactional_id: Option<TransactionalId>,
+        batch: RecordBatch,
+        acks: i16,
+    ) -> ErrorCode {
         let leader = self.leader(side, tp);
         let partitions = vec![ProducePartition { topic_partition: tp.clone(), topic_id: None, batch }];
-        let request = ProduceRequest { transactional_id, acks: ACKS_ALL, timeout_ms: 1000, partitions };
+        let request = ProduceRequest { transactional_id, acks, timeout_ms: 1000, partitions };
         let Response::Produce(answer) = self.request(side, leader, request) else { unreachable!() };
         answer.partitions[0].error_code
     }

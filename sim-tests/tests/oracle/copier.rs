@@ -32,10 +32,11 @@ pub struct Copier {
     pub habit: Habit,
     producer: Producer,
     tp: TopicPartition,
+    pub source_id: TopicId,
     next: i64,
     records: u64,
     target_end: i64,
-    target_id: TopicId,
+    pub target_id: TopicId,
 }
 
 const LEDGER: &str = "verbatim.sim.ledger.internal";
@@ -43,8 +44,9 @@ const LEDGER: &str = "verbatim.sim.ledger.internal";
 impl Copier {
     pub fn new(clusters: &mut Clusters, habit: Habit, tp: TopicPartition) -> Copier {
         let producer = clusters.init(Side::Target, "verbatim-sim-0");
+        let source_id = clusters.topic_id(Side::Source, tp.topic.as_str());
         let target_id = clusters.topic_id(Side::Target, tp.topic.as_str());
-        let mut copier = Copier { habit, producer, tp, next: 0, records: 0, target_end: 0, target_id };
+        let mut copier = Copier { habit, producer, tp, source_id, next: 0, records: 0, target_end: 0, target_id };
         if habit != Habit::ClaimsNothing {
             copier.claim(clusters);
         }
@@ -125,7 +127,7 @@ impl Copier {
         let key = json!({"kind": "entry", "topic": topic, "partition": self.tp.partition.0});
         let value = json!({
             "version": 1, "next": self.next, "epoch": 0, "start": 0,
-            "source_id": clusters.topic_id(Side::Source, &topic).to_string(),
+            "source_id": self.source_id.to_string(),
             "target_topic": topic,
             "target_id": self.target_id.to_string(),
             "target_start": 0, "run": run, "target_end": self.target_end, "records": self.records,

@@ -2,10 +2,11 @@
 
 mod clusters;
 mod copier;
+mod halts;
 
 use clusters::{Clusters, Side, record};
 use copier::{Copier, Habit};
-use kafka_types::{Header, Record, TopicPartition, TransactionResult};
+use kafka_types::{Header, Record, TopicId, TopicPartition, TransactionResult};
 use sim_tests::oracle::{Invariant, Violation};
 
 fn tp() -> TopicPartition {
@@ -34,6 +35,10 @@ fn named(name: &str) -> Vec<Record> {
         ..record("k", &format!("{name}{number}"))
     };
     (0..3).map(with_header).collect()
+}
+
+fn made_again(side: &str, was: TopicId, now: TopicId) -> String {
+    format!("{side} topic orders was deleted and made again (topic id {was}, now {now})")
 }
 
 fn copied_with(habit: Habit, prepare: impl FnOnce(&mut Clusters)) -> Vec<Violation> {
@@ -160,7 +165,10 @@ fn a_copy_that_goes_with_its_topic_must_be_the_last_and_be_told() {
         clusters.oracle.audit(now, &clusters.target);
         clusters
     };
-    let told = recreated(|copier, clusters| copier.halt(clusters, "recreated", "made again"));
+    let told = recreated(|copier, clusters| {
+        let (was, now) = (copier.target_id, clusters.topic_id(Side::Target, "orders"));
+        copier.halt(clusters, "recreated", &made_again("target", was, now));
+    });
     assert_eq!(told.oracle.violations(), []);
     assert_eq!(told.oracle.untold().count(), 0);
     let silent = recreated(|copier, clusters| copier.copy(clusters, 1));

@@ -9,6 +9,7 @@ use crate::oracle::log::{Fate, Log};
 use crate::oracle::progress::{Advance, Progress};
 use crate::oracle::violation::{Invariant, Violation};
 use kafka_model::Offset;
+use kafka_types::{TopicId, TopicName};
 
 /// A topic that was made anew is not silently continued.
 pub fn check_topic_id(found: &Found<'_>) -> Option<Violation> {
@@ -108,14 +109,8 @@ fn is_true(
             demand(entry.next < source.start, format!("the log starts at {}", source.start))?;
             exact_range(entry, halt, source)
         }
-        HaltReason::Truncated => {
-            let is_cut = source.cuts_since(0).iter().any(|cut| cut.changes_below(entry.next));
-            demand(is_cut, "the source was never cut back below it".to_owned())
-        }
-        HaltReason::Recreated | HaltReason::Deleted => {
-            let is_gone = case.source.is_deleted(entry.source_id) || case.target.is_deleted(entry.target_id);
-            demand(is_gone, "both topics are the ones they were".to_owned())
-        }
+        HaltReason::Truncated => is_cut_back(case, advance, entry, halt, source),
+        HaltReason::Recreated | HaltReason::Deleted => is_gone(case, advance, entry, halt),
         HaltReason::Oversized => {
             let topic = &advance.partition.topic;
             // An election can have put another in its place since.
@@ -127,7 +122,10 @@ fn is_true(
             let timestamp = held.map(|held| held.content.timestamp);
             demand(timestamp == Some(0), format!("its timestamp is {timestamp:?}"))
         }
-        HaltReason::NotAuthorized => Err("nobody denied anything (not-authorized)".to_owned()),
+        HaltReason::NotAuthorized => {
+            let is_denied = case.denied.contains(&advance.partition.topic);
+            demand(is_denied, "nobody denied anything".to_owned())
+        }
         HaltReason::Torn => {
             let foreign = (0..target.end()).filter_map(|offset| target.held(offset));
             let is_foreign = foreign.into_iter().any(|held| held.fate == Fate::Plain);
@@ -142,11 +140,67 @@ fn is_true(
     }
 }
 
+/// A log is cut back in sight of whoever copies from it: since what was copied last may have been read, or since
+/// somebody may have asked where to start. What is told of the place is so of such a cut.
+fn is_cut_back(
+    case: &Case<'_>,
+    advance: &Advance,
+    entry: &Entry,
+    halt: &Halt,
+    source: &Log,
+) -> Result<(), String> {
+    let place = (entry.source_id, advance.partition.partition);
+    let since = match &advance.before {
+        Some(before) => before.read_since,
+        None => case.standing.asked_since.get(&place).copied().unwrap_or(0),
+    };
+    let cuts = || source.cuts_since(since).iter().filter(|cut| cut.changes_below(entry.next));
+    if cuts().next().is_none() {
+        return Err("the source was not cut back below it since it was read".to_owned());
+    }
+    let Some(position) = halt.offset else { return Err("no position is told".to_owned()) };
+    if position != entry.next {
+        return Err(format!("the position is {}, not {position}", entry.next));
+    }
+    let fits = match numbers(halt).as_slice() {
+        [] => true,
+        [differs_from] => *differs_from <= position && cuts().any(|cut| cut.at <= *differs_from),
+        [end, told] => *told == position && *end < position && cuts().any(|cut| cut.at <= *end),
+        _ => false,
+    };
+    let places: Vec<Offset> = cuts().map(|cut| cut.at).collect();
+    if fits { Ok(()) } else { Err(format!("it was cut back to {places:?}")) }
+}
+
+/// Of the two topics, the one that is named is gone; and where another is said to be in its place, it is.
+fn is_gone(case: &Case<'_>, advance: &Advance, entry: &Entry, halt: &Halt) -> Result<(), String> {
+    let (source, target) = (&advance.partition.topic, &entry.target_topic);
+    let named = [
+        ("source", case.source, source, entry.source_id),
+        ("target", case.target, target, entry.target_id),
+    ];
+    let is_named = |side: &str, topic: &TopicName| halt.detail.starts_with(&format!("{side} topic {topic} "));
+    let Some((side, shadow, topic, id)) = named.into_iter().find(|it| is_named(it.0, it.2)) else {
+        return Err("it names neither topic".to_owned());
+    };
+    if !shadow.is_deleted(id) {
+        return Err(format!("the {side} topic is the one it was"));
+    }
+    let says = |now: &TopicId| halt.detail.ends_with(&format!("(topic id {id}, now {now})"));
+    let is_later = shadow.ids(topic).iter().skip_while(|it| **it != id).skip(1).any(says);
+    if halt.reason == HaltReason::Recreated && !is_later {
+        return Err(format!("the {side} topics of that name were {:?}", shadow.ids(topic)));
+    }
+    Ok(())
+}
+
+fn numbers(halt: &Halt) -> Vec<Offset> {
+    halt.detail.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+}
+
 /// A gap is told with its range: from the position to where the log began when it was found.
 fn exact_range(entry: &Entry, halt: &Halt, source: &Log) -> Result<(), String> {
-    let numbers: Vec<Offset> =
-        halt.detail.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
-    match numbers.as_slice() {
+    match numbers(halt).as_slice() {
         [first, last] if *first == entry.next && entry.next <= *last && *last < source.start => Ok(()),
         _ => Err(format!("offsets {} to {} were deleted", entry.next, source.start - 1)),
     }
