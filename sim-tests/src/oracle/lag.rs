@@ -28,7 +28,7 @@ impl Oracle {
                 if progress.is_some_and(|progress| progress.halted.is_some()) {
                     continue;
                 }
-                let position = progress.map_or(self.pinned_start(&place), |progress| progress.next);
+                let position = self.position(&place, id);
                 let records = self.source.log(id, partition).map_or(0, |log| {
                     log.committed(log.lineage(), position, view.last_stable_offset).records.len()
                 });
@@ -59,9 +59,16 @@ pub fn ends(source: &Cluster) -> Ends {
 }
 
 impl Oracle {
-    /// Where the ledger says that copying begins in a partition of which nothing was copied yet.
-    fn pinned_start(&self, place: &SourcePartition) -> Offset {
-        let topic = self.standing.topics.get(&place.topic);
+    /// Where copying stands in a topic. What the ledger says of another of that name says nothing of it.
+    fn position(&self, place: &SourcePartition, id: TopicId) -> Offset {
+        let progress = self.standing.partitions.get(place).filter(|progress| progress.source_id == id);
+        progress.map_or_else(|| self.pinned_start(place, id), |progress| progress.next)
+    }
+
+    /// Where the ledger says that copying begins in a partition of which nothing was copied yet: the invariants see to
+    /// it that it may.
+    fn pinned_start(&self, place: &SourcePartition, id: TopicId) -> Offset {
+        let topic = self.standing.topics.get(&place.topic).filter(|topic| topic.source_id == id);
         topic.and_then(|it| it.starts.get(place.partition.index())).map_or(0, |start| start.offset)
     }
 
@@ -73,14 +80,14 @@ impl Oracle {
                 return None;
             }
             let progress = self.standing.partitions.get(place);
-            let position = progress.map_or(self.pinned_start(place), |progress| progress.next);
+            let position = self.position(place, *id);
             let log = self.source.log(*id, place.partition)?;
             let left = log.committed(log.lineage(), position.max(log.start), *end).records.len();
             if 0 < left {
                 return Some(format!("{place} stands at {position}: {left} records below {end} are left"));
             }
             // A flow that starts at the end has nothing to copy of what was there before.
-            if *end <= self.pinned_start(place) {
+            if *end <= self.pinned_start(place, *id) {
                 return None;
             }
             // What an administrator deleted on the target was there before.

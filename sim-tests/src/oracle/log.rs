@@ -60,6 +60,8 @@ pub struct Log {
     cuts: Vec<Cut>,
     open: BTreeMap<ProducerId, Vec<Offset>>,
     pub start: Offset,
+    /// Where it began at its furthest: an election can bring back what was deleted.
+    pub furthest_start: Offset,
     /// Offsets whose records compaction took away.
     compacted: BTreeSet<Offset>,
     /// What readers could see before an election that may take away what is committed.
@@ -74,7 +76,10 @@ impl Log {
         match event {
             LogEvent::Appended(batch) => self.append(batch),
             LogEvent::Truncated { to } => self.cut(*to),
-            LogEvent::StartMoved { to } => self.start = self.start.max(*to),
+            LogEvent::StartMoved { to } => {
+                self.start = self.start.max(*to);
+                self.furthest_start = self.furthest_start.max(self.start);
+            }
             // Only the cluster itself knows what is left: see `keep_only`.
             LogEvent::Compacted => {}
             // Of the whole topic, not of one partition.
@@ -90,6 +95,13 @@ impl Log {
     pub fn longest(&self) -> Offset {
         let before = self.cuts.iter().map(|cut| cut.at + cut.removed.len() as Offset);
         before.fold(self.end(), Offset::max)
+    }
+
+    /// The furthest that readers of committed records can have come by now.
+    pub fn readable(&self) -> Offset {
+        let first_open = self.open.values().filter_map(|offsets| offsets.first()).min();
+        let now = first_open.copied().unwrap_or(self.end());
+        self.cuts.iter().map(|cut| cut.readable_below).fold(now, Offset::max)
     }
 
     pub fn lineage(&self) -> Lineage {

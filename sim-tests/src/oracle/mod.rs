@@ -239,7 +239,9 @@ impl Oracle {
         let mut broken = invariants::check_all(&case);
         broken.sort_by_key(|violation| violation.invariant);
         self.violations.extend(broken);
-        let is_flow_start = settlement.ledger.iter().any(|it| it.record == Ok(LedgerRecord::FlowStart));
+        let starts = settlement.ledger.iter().any(|it| it.record == Ok(LedgerRecord::FlowStart));
+        let is_flow_start = starts && !self.standing.has_started;
+        self.standing.has_started |= starts;
         for noted in &settlement.ledger {
             match &noted.record {
                 Ok(LedgerRecord::Claim(claim)) => {

@@ -83,6 +83,7 @@ pub struct Standing {
     pub asked_since: BTreeMap<(TopicId, Partition), Lineage>,
     /// In which states source logs were when the lane was claimed whose owner says where to start.
     claimed_in: BTreeMap<(TopicId, Partition), Lineage>,
+    pub has_started: bool,
     /// Those that existed when the flow first started, with where it did.
     pub first_topics: BTreeMap<TopicName, TopicRecord>,
     /// Late repeats of requests that came to a target topic made anew.

@@ -46,7 +46,8 @@ impl Copier {
         let producer = clusters.init(Side::Target, "verbatim-sim-0");
         let source_id = clusters.topic_id(Side::Source, tp.topic.as_str());
         let target_id = clusters.topic_id(Side::Target, tp.topic.as_str());
-        let mut copier = Copier { habit, producer, tp, source_id, next: 0, records: 0, target_end: 0, target_id };
+        let mut copier =
+            Copier { habit, producer, tp, source_id, next: 0, records: 0, target_end: 0, target_id };
         if habit != Habit::ClaimsNothing {
             copier.claim(clusters);
         }
@@ -113,6 +114,19 @@ impl Copier {
             self.settle(clusters, &run, &json!(null));
         }
         before_commit(clusters, &mut self.producer, &copies);
+        clusters.end(Side::Target, &self.producer, TransactionResult::Commit);
+    }
+
+    /// Says where copying starts, with the first settlement of the flow or without.
+    pub fn pin(&mut self, clusters: &mut Clusters, starts: &[i64], is_flow_start: bool) {
+        let starts: Vec<_> = starts.iter().map(|offset| json!({"offset": offset, "epoch": 0})).collect();
+        let key = json!({"kind": "topic", "topic": self.tp.topic.as_str()});
+        let value = json!({"source_id": self.source_id.to_string(), "starts": starts, "target": null});
+        let mut notes = vec![note(&key, &value)];
+        if is_flow_start {
+            notes.insert(0, note(&json!({"kind": "flow-start"}), &json!({"at": 0})));
+        }
+        clusters.send(Side::Target, &mut self.producer, &TopicPartition::new(LEDGER, 0), notes);
         clusters.end(Side::Target, &self.producer, TransactionResult::Commit);
     }
 

@@ -3,11 +3,12 @@
 mod clusters;
 mod copier;
 mod halts;
+mod pins;
 
 use clusters::{Clusters, Side, record};
 use copier::{Copier, Habit};
 use kafka_types::{Header, Record, TopicId, TopicPartition, TransactionResult};
-use sim_tests::oracle::{Invariant, Violation};
+use sim_tests::oracle::{FlowNames, Invariant, Oracle, Violation};
 
 fn tp() -> TopicPartition {
     TopicPartition::new("orders", 0)
@@ -15,7 +16,12 @@ fn tp() -> TopicPartition {
 
 /// Committed records with an aborted transaction among them.
 fn filled() -> Clusters {
+    filled_under(Oracle::new(FlowNames::of("sim", "")))
+}
+
+fn filled_under(oracle: Oracle) -> Clusters {
     let mut clusters = Clusters::new();
+    clusters.oracle = oracle;
     clusters.create(Side::Source, "orders", 2);
     clusters.create(Side::Target, "orders", 2);
     clusters.create(Side::Target, "verbatim.sim.ledger.internal", 1);

@@ -175,10 +175,8 @@ fn is_cut_back(
 /// Of the two topics, the one that is named is gone; and where another is said to be in its place, it is.
 fn is_gone(case: &Case<'_>, advance: &Advance, entry: &Entry, halt: &Halt) -> Result<(), String> {
     let (source, target) = (&advance.partition.topic, &entry.target_topic);
-    let named = [
-        ("source", case.source, source, entry.source_id),
-        ("target", case.target, target, entry.target_id),
-    ];
+    let named =
+        [("source", case.source, source, entry.source_id), ("target", case.target, target, entry.target_id)];
     let is_named = |side: &str, topic: &TopicName| halt.detail.starts_with(&format!("{side} topic {topic} "));
     let Some((side, shadow, topic, id)) = named.into_iter().find(|it| is_named(it.0, it.2)) else {
         return Err("it names neither topic".to_owned());

@@ -24,6 +24,7 @@ pub fn check_all(case: &Case<'_>) -> Vec<Violation> {
         loss_reports::check(case, advance, &mut broken);
         ledger_true::check(case, advance, &mut broken);
     }
+    nothing_lost::check_pins(case, &mut broken);
     ledger_true::check_readable(case, &mut broken);
     one_writer::check(case, &mut broken);
     broken
