@@ -10,7 +10,8 @@ use crate::exit::Exit;
 use crate::failure::{Side, Trouble};
 use crate::fault::{Faults, Mutant};
 use crate::lane::{LaneId, lane_of};
-use crate::ledger::{Entry, Record, TopicRecord, decode};
+use crate::ledger::Entry;
+use crate::mirror::flow_progress::FlowProgress;
 use crate::mirror::{Context, Knowledge};
 use crate::target::TargetTopics;
 use crate::time::Instant;
@@ -62,12 +63,6 @@ enum Step {
     },
     NamingTransactions(Ask),
     Over,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct FlowProgress {
-    entries: BTreeMap<SourcePartition, Entry>,
-    topics: BTreeMap<TopicName, TopicRecord>,
 }
 
 impl BoundedRun {
@@ -336,6 +331,7 @@ impl BoundedRun {
             !self.flow.has_reached(partition, **end)
                 || self.awaits_word(ctx, around, partition)
                 || self.is_unwritten(ctx, around, partition)
+                || self.is_another(ctx, around.know, partition)
         });
         let left = ahead.map(|(partition, _)| partition).chain(self.gone(ctx, around));
         let is_elsewhere = |partition: &SourcePartition| {
@@ -433,6 +429,19 @@ impl BoundedRun {
         has_halted && self.flow.entries.get(partition).is_some_and(|entry| entry.halted.is_none())
     }
 
+    /// Whether the source's topic is not the one that the ledger speaks of: the position in that one says nothing of it,
+    /// and its lane is to say so.
+    fn is_another(
+        &self,
+        ctx: &Context<'_, impl Faults>,
+        know: &Knowledge,
+        partition: &SourcePartition,
+    ) -> bool {
+        let listed = know.discovery.source_topic(&partition.topic).map(|info| info.id);
+        let is_another = listed.zip(self.flow.source_id(partition)).is_some_and(|(listed, it)| listed != it);
+        is_another && !ctx.plants(Mutant::ContinuesTopicsMadeAnew)
+    }
+
     fn pause(&mut self, ctx: &Context<'_, impl Faults>) {
         self.next = Some(ctx.now.instant + SOON);
     }
@@ -450,44 +459,6 @@ fn own_lane<'a>(
 /// Whether the source has the topic, as far as listings tell.
 fn is_there(know: &Knowledge, topic: &TopicName) -> bool {
     know.discovery.source_topic(topic).is_some() && !know.discovery.is_deleted(Side::Source, topic)
-}
-
-impl FlowProgress {
-    fn replay(&mut self, records: &[LedgerRecord]) {
-        for record in records {
-            match decode(record) {
-                Ok(Record::Entry(partition, entry)) => {
-                    self.entries.insert(partition, entry);
-                }
-                Ok(Record::Topic(topic, record)) => {
-                    self.topics.insert(topic, record);
-                }
-                Ok(Record::Claim(_) | Record::FlowStart(_)) => {}
-                Err(bad) => tracing::error!(%bad, "ledger record not understood"),
-            }
-        }
-    }
-
-    fn start(&self, partition: &SourcePartition) -> Option<SourceOffset> {
-        let record =
-            || self.topics.get(&partition.topic).map(|topic| topic.start(partition.partition).offset);
-        self.entries.get(partition).map(|entry| entry.start).or_else(record)
-    }
-
-    fn position(&self, partition: &SourcePartition) -> Option<SourceOffset> {
-        self.entries.get(partition).map(|entry| entry.next).or_else(|| self.start(partition))
-    }
-
-    fn has_reached(&self, partition: &SourcePartition, end: SourceOffset) -> bool {
-        end == SourceOffset::ZERO || self.position(partition).is_some_and(|position| end <= position)
-    }
-
-    fn done(&self, partition: &SourcePartition, end: SourceOffset) -> u64 {
-        let (Some(start), Some(position)) = (self.start(partition), self.position(partition)) else {
-            return 0;
-        };
-        position.min(end).distance_from(start)
-    }
 }
 
 impl BoundedRun {

@@ -2,6 +2,7 @@
 
 mod bounded;
 mod context;
+mod flow_progress;
 mod knowledge;
 mod ledger_guard;
 mod membership;

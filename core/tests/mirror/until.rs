@@ -253,6 +253,26 @@ fn a_topic_deleted_while_down_is_a_halt_and_no_success() {
     Kit::from(world.clusters).with(without).run_to_done();
 }
 
+/// H6: a topic is made anew while nobody runs, and is no longer than what was copied of the old one. A run that has no
+/// lane yet must not take one position for the other.
+#[test]
+fn a_topic_made_anew_while_down_is_a_halt_and_no_success() {
+    let one_lane = |flow: &mut Flow| flow.lanes = 1;
+    let mut clusters = Kit::new(ScriptedWorld::new(clusters(), 1)).with(one_lane).run_to_done().clusters;
+    clusters.source.remove(&"orders".into());
+    clusters.source_topic("orders", 2);
+    clusters.append("orders", 0, 7);
+    let mut world = ScriptedWorld::new(clusters, 1);
+    world.lanes_offered = Vec::new();
+    let offer = GroupEvent::Offered { turn: Turn(50), lanes: vec![LaneId(0)] };
+    let world = world.at(20_000, Event::Group(offer));
+    let again = |flow: &mut Flow| (flow.lanes, flow.incarnation) = (1, "i-2".into());
+    let (exit, _) = Kit::new(world).with(again).run();
+    let Exit::Halted(halted) = exit else { panic!("{exit:?}") };
+    assert_eq!(halted.len(), 2, "{halted:?}");
+    assert!(halted.values().all(|reason| reason.starts_with("recreated")), "{halted:?}");
+}
+
 /// H5: a listing lacks a topic that is there. The run must reach its end too.
 #[test]
 fn a_topic_missing_from_the_first_listing_is_not_left_out_of_a_bounded_run() {
