@@ -1,133 +1,87 @@
-//! The whole question again when all is over, asked of what readers see: the recorded history, cut into
-//! committed and aborted by the markers in the logs, and the ledger as its last records tell it.
+//! The whole question again when all is over: the recorded history, judged from its beginning by a judge who knows
+//! nothing yet, with what readers of the target see taken for what was committed.
 //!
-//! The online check looks at one decision at a time; a decision whose markers never came, or came to only some
+//! The online judge believes each decision as it falls; a decision whose markers never came, or came to only some
 //! partitions, or a record that appeared outside any of the mirror's transactions, shows only here.
 
-use super::alignment::{Expected, align};
-use super::history::{Recorded, Side};
-use super::ledger::{Entry, LedgerRecord, decode};
-use super::log::{Fate, Lineage, Log};
-use super::progress::Standing;
-use super::settlement::Copy;
-use super::shadow::Shadow;
-use super::{FlowNames, Invariant, Oracle, Violation};
-use kafka_model::{Cluster, Millis, Offset};
-use kafka_types::{Partition, SourcePartition, TopicId, TopicName};
-use std::collections::BTreeMap;
+use super::invariants::ledger_true::{self, LastWords};
+use super::judge::Judge;
+use super::ledger::{LedgerRecord, decode};
+use super::readers::Readers;
+use super::settlement::{Copies, Copy, Noted, Settlement};
+use super::{Oracle, Violation};
+use kafka_model::Millis;
+use kafka_types::{Partition, SourcePartition, TargetPartition};
+
+/// How a run has come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Nothing has been open for longer than a transaction may last.
+    AtRest,
+    /// Given up: what is decided may show later.
+    Unhealed,
+}
 
 impl Oracle {
     /// Compares the two clusters as readers see them at the end.
-    pub fn audit(&mut self, now: Millis, target: &Cluster) {
-        let logs = replay(self.history.records(), Side::Target);
-        let entries = last_entries(&self.flow, &logs);
-        let mut broken = Vec::new();
-        for ((topic, id, partition), log) in &logs {
-            if topic.as_str() == self.flow.ledger || target.topic_id(topic) != Some(*id) {
-                continue;
-            }
-            let place = SourcePartition { topic: self.flow.source_topic(topic), partition: *partition };
-            let entry = entries.get(&place).filter(|entry| entry.target_id == *id);
-            let mut copies = visible(log);
-            copies.retain(|copy| !self.standing.late.contains(&(*id, *partition, copy.offset)));
-            broken.extend(check(&self.source, &self.standing, now, &place, copies, entry));
+    pub fn audit(&mut self, now: Millis, over: Over) {
+        let readers = Readers::of(&self.history, over == Over::AtRest);
+        let mut judge = Judge::new(self.judge.flow.clone(), Some(readers));
+        self.history.records().iter().for_each(|recorded| judge.take(recorded));
+        settle_the_rest(&mut judge, now);
+        if over == Over::AtRest {
+            let broken = ledger_true::check_last_words(&judge.standing, &last_words(&judge), now);
+            broken.into_iter().for_each(|it| judge.tell(it));
         }
-        for place in entries.keys() {
-            let copied = logs.keys().any(|(topic, _, partition)| {
-                self.flow.source_topic(topic) == place.topic && *partition == place.partition
-            });
-            if !copied {
-                let none = Vec::new();
-                broken.extend(check(&self.source, &self.standing, now, place, none, entries.get(place)));
-            }
-        }
+        let in_the_end = |it: Violation| Violation { text: format!("in the end: {}", it.text), ..it };
+        let mut broken = judge.take_broken();
         broken.sort_by_key(|violation| violation.invariant);
-        self.violations.extend(broken);
+        self.violations.extend(broken.into_iter().map(in_the_end));
     }
 }
 
-type Logs = BTreeMap<(TopicName, TopicId, Partition), Log>;
-
-fn replay(history: &[Recorded], side: Side) -> Logs {
-    let mut logs = Logs::new();
-    for recorded in history.iter().filter(|recorded| recorded.side == side) {
-        let place = (recorded.topic.clone(), recorded.topic_id, recorded.partition);
-        logs.entry(place).or_default().apply(&recorded.event);
+/// What readers see and no decision brought is judged as a settlement of nobody.
+fn settle_the_rest(judge: &mut Judge, now: Millis) {
+    let Some(readers) = judge.readers() else { return };
+    let mut rest = Settlement::of_nobody(now);
+    for (topic, id, partition, mut copies) in readers.all() {
+        copies.retain(|copy| !judge.is_settled((id, partition, copy.offset)));
+        if topic.as_str() == judge.flow.ledger {
+            rest.ledger.extend(copies.iter().map(|copy| noted(partition.0, copy)));
+            continue;
+        }
+        // What stood there before the flow's first record is none of its own.
+        let place = SourcePartition { topic: judge.flow.source_topic(topic), partition };
+        let progress = judge.standing.partitions.get(&place).filter(|progress| progress.target_id == id);
+        let own_from = progress.map_or(0, |progress| progress.target_start);
+        copies.retain(|copy| own_from <= copy.offset);
+        if !copies.is_empty() {
+            let target = TargetPartition { topic: topic.clone(), partition };
+            rest.copies.entry(target).or_default().push(Copies { topic_id: id, copies });
+        }
     }
-    logs
+    if !rest.copies.is_empty() || !rest.ledger.is_empty() {
+        judge.settle(&rest);
+    }
 }
 
-fn last_entries(flow: &FlowNames, logs: &Logs) -> BTreeMap<SourcePartition, Entry> {
-    let mut entries = BTreeMap::new();
-    for (_, log) in logs.iter().filter(|((topic, _, _), _)| topic.as_str() == flow.ledger) {
-        for copy in visible(log) {
+fn noted(lane: i32, copy: &Copy) -> Noted {
+    let record = decode(copy.content.key(), copy.content.value());
+    Noted { lane, offset: copy.offset, producer: copy.producer, record }
+}
+
+/// The last entries that readers of the ledger find.
+fn last_words(judge: &Judge) -> LastWords {
+    let mut last = LastWords::new();
+    let Some(readers) = judge.readers() else { return last };
+    for (_, _, _, copies) in readers.all().filter(|(topic, ..)| topic.as_str() == judge.flow.ledger) {
+        for copy in copies {
             if let Ok(LedgerRecord::Entry(topic, partition, entry)) =
                 decode(copy.content.key(), copy.content.value())
             {
-                entries.insert(SourcePartition { topic, partition: Partition(partition) }, *entry);
+                last.insert(SourcePartition { topic, partition: Partition(partition) }, *entry);
             }
         }
     }
-    entries
-}
-
-/// What a reader of committed records sees, by the markers.
-fn visible(log: &Log) -> Vec<Copy> {
-    let record = |offset| log.held(offset).map(|held| (offset, held));
-    (0..log.end())
-        .filter_map(record)
-        .filter(|(_, held)| matches!(held.fate, Fate::Plain | Fate::Committed))
-        .map(|(offset, held)| Copy { offset, producer: held.producer, content: held.content.clone() })
-        .collect()
-}
-
-fn check(
-    source: &Shadow,
-    standing: &Standing,
-    now: Millis,
-    place: &SourcePartition,
-    copies: Vec<Copy>,
-    entry: Option<&Entry>,
-) -> Vec<Violation> {
-    let Some(entry) = entry else {
-        return match copies.first() {
-            None => Vec::new(),
-            Some(copy) => {
-                let text = "in the end the target holds records of a partition without a ledger entry";
-                let violation = Violation::new(Invariant::LedgerTrue, now, text);
-                vec![violation.in_partition(place).at_target(copy.offset)]
-            }
-        };
-    };
-    let copies: Vec<Copy> = copies.into_iter().filter(|copy| entry.target_start <= copy.offset).collect();
-    let empty = Log::default();
-    let source_log = source.log(entry.source_id, place.partition).unwrap_or(&empty);
-    // An unclean election can undo what was committed when it was copied, so each stretch is held against the log as it
-    // stood then, if the whole fits no state of it.
-    let as_it_stood = standing.partitions.get(place).map(|progress| progress.stretches.as_slice());
-    let whole = (0..=source_log.lineage()).rev().map(|lineage| vec![(entry.start, entry.next, lineage)]);
-    let mut judged = None;
-    for stretches in whole.chain(as_it_stood.map(<[_]>::to_vec)) {
-        let committed =
-            |(from, to, lineage): (Offset, Offset, Lineage)| source_log.committed(lineage, from, to);
-        let expected = Expected {
-            partition: place,
-            topic_id: entry.source_id,
-            to: entry.next,
-            records: stretches.iter().flat_map(|stretch| committed(*stretch).records).collect(),
-        };
-        let excused = |offset: Offset| {
-            let holds = |(from, to, _): &&(Offset, Offset, Lineage)| (*from..*to).contains(&offset);
-            let mut states = stretches.iter().filter(holds).map(|(_, _, lineage)| *lineage);
-            states.any(|lineage| source_log.is_compacted_away(lineage, offset))
-        };
-        let alignment = align(source, &expected, &copies, excused);
-        if alignment.is_clean() {
-            return Vec::new();
-        }
-        judged = judged.or(Some(alignment));
-    }
-    judged.map_or(Vec::new(), |alignment| {
-        super::invariants::of_alignment(now, place, &alignment, "in the end: ")
-    })
+    last
 }

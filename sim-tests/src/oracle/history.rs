@@ -1,6 +1,7 @@
-use super::shadow::{Events, Shadow};
-use kafka_model::{LogEvent, Millis};
+use kafka_model::transaction::Decision;
+use kafka_model::{LogEvent, Millis, Offset};
 use kafka_types::{Partition, TopicId, TopicName};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
@@ -8,31 +9,59 @@ pub enum Side {
     Target,
 }
 
-/// One thing that happened to one partition's log.
+/// One thing that happened.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     pub at: Millis,
-    pub side: Side,
-    pub topic: TopicName,
-    pub topic_id: TopicId,
-    pub partition: Partition,
-    pub event: LogEvent,
+    pub what: What,
 }
 
-/// All that happened to both clusters' logs, in order: data, to be judged again when all is over.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A topic was created.
+    Named {
+        side: Side,
+        topic: TopicName,
+        id: TopicId,
+    },
+    Log {
+        side: Side,
+        id: TopicId,
+        partition: Partition,
+        event: LogEvent,
+    },
+    /// Compaction left these records.
+    Compacted {
+        side: Side,
+        id: TopicId,
+        partition: Partition,
+        left: BTreeSet<Offset>,
+    },
+    /// A transaction on the target cannot end otherwise any more.
+    Decided(Box<Decision>),
+    /// An election on the source is about to take away what readers could see below an offset.
+    ElectionAhead {
+        id: TopicId,
+        partition: Partition,
+        readable_below: Offset,
+    },
+    /// The coordinator forgot a lane's transactional id, as after a week without use.
+    Forgotten {
+        lane: i32,
+    },
+    /// Clients may not use a source topic, or its copy.
+    Denied(TopicName),
+}
+
+/// All that happened to both clusters, in order: data, to be judged again when all is over.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     records: Vec<Recorded>,
 }
 
 impl History {
-    pub(super) fn keep(&mut self, at: Millis, side: Side, shadow: &Shadow, events: Events) {
-        for ((topic_id, partition), events) in events {
-            // A topic that came and went without a record has no name here, and nothing to judge.
-            let Some(topic) = shadow.name(topic_id) else { continue };
-            let recorded = |event| Recorded { at, side, topic: topic.clone(), topic_id, partition, event };
-            self.records.extend(events.into_iter().map(recorded));
-        }
+    pub(super) fn keep(&mut self, at: Millis, what: What) {
+        self.records.push(Recorded { at, what });
     }
 
     pub fn records(&self) -> &[Recorded] {

@@ -24,12 +24,12 @@ impl Oracle {
                 let place = SourcePartition { topic: topic.clone(), partition };
                 let tp = TopicPartition { topic: topic.clone(), partition };
                 let Some(view) = source.partition_view(&tp) else { continue };
-                let progress = self.standing.partitions.get(&place);
+                let progress = self.judge.standing.partitions.get(&place);
                 if progress.is_some_and(|progress| progress.halted.is_some()) {
                     continue;
                 }
                 let position = self.position(&place, id);
-                let records = self.source.log(id, partition).map_or(0, |log| {
+                let records = self.judge.source.log(id, partition).map_or(0, |log| {
                     log.committed(log.lineage(), position, view.last_stable_offset).records.len()
                 });
                 // A partition of which nothing was ever written needs no entry.
@@ -61,14 +61,14 @@ pub fn ends(source: &Cluster) -> Ends {
 impl Oracle {
     /// Where copying stands in a topic. What the ledger says of another of that name says nothing of it.
     fn position(&self, place: &SourcePartition, id: TopicId) -> Offset {
-        let progress = self.standing.partitions.get(place).filter(|progress| progress.source_id == id);
+        let progress = self.judge.standing.partitions.get(place).filter(|progress| progress.source_id == id);
         progress.map_or_else(|| self.pinned_start(place, id), |progress| progress.next)
     }
 
     /// Where the ledger says that copying begins in a partition of which nothing was copied yet: the invariants see to
     /// it that it may.
     fn pinned_start(&self, place: &SourcePartition, id: TopicId) -> Offset {
-        let topic = self.standing.topics.get(&place.topic).filter(|topic| topic.source_id == id);
+        let topic = self.judge.standing.topics.get(&place.topic).filter(|topic| topic.source_id == id);
         topic.and_then(|it| it.starts.get(place.partition.index())).map_or(0, |start| start.offset)
     }
 
@@ -79,9 +79,9 @@ impl Oracle {
             if source.topic_id(&place.topic) != Some(*id) || self.was_denied(&place.topic) {
                 return None;
             }
-            let progress = self.standing.partitions.get(place);
+            let progress = self.judge.standing.partitions.get(place);
             let position = self.position(place, *id);
-            let log = self.source.log(*id, place.partition)?;
+            let log = self.judge.source.log(*id, place.partition)?;
             let left = log.committed(log.lineage(), position.max(log.start), *end).records.len();
             if 0 < left {
                 return Some(format!("{place} stands at {position}: {left} records below {end} are left"));

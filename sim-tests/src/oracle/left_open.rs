@@ -8,14 +8,14 @@ impl Oracle {
     /// readers of the target wait for a time-out.
     pub fn left_open(&self, incarnation: &str, lanes: &BTreeSet<i32>) -> Option<String> {
         let is_its_own = |lane: i32, owner: &Owner| lanes.contains(&lane) && owner.incarnation == incarnation;
-        let owners = self.standing.owners.iter().filter(|(lane, owner)| is_its_own(**lane, owner));
+        let owners = self.judge.standing.owners.iter().filter(|(lane, owner)| is_its_own(**lane, owner));
         let lanes: Vec<_> = owners.map(|(lane, owner)| (*lane, owner.producer)).collect();
         if lanes.is_empty() {
             return None;
         }
-        self.target.logs().find_map(|(id, partition, log)| {
+        self.judge.target.logs().find_map(|(id, partition, log)| {
             // Whoever takes the lane next begins with the ledger.
-            let topic = self.target.name(id).filter(|name| name.as_str() != self.flow.ledger)?;
+            let topic = self.judge.target.name(id).filter(|name| name.as_str() != self.judge.flow.ledger)?;
             (0..log.end()).filter_map(|offset| Some((offset, log.held(offset)?))).find_map(
                 |(offset, held)| {
                     let (id, epoch) = held.producer;

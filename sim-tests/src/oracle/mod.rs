@@ -2,10 +2,10 @@
 //! with it.
 //!
 //! ```text
-//! observe_source ─► Shadow (all that was ever there) ─────────┐
-//! observe_target ─► Shadow ─► each decision to commit:        ├─► invariants/  one file a promise
-//!                             Settlement ─► Advance ─► Case ──┘
-//! History (the same events, kept) ─► audit: the same question asked of what readers see in the end
+//! both clusters ─► History (all that happened) ─► Judge: Shadow (all that was ever there) ─┐
+//!                                                 each decision to commit:                 ├─► invariants/
+//!                                                 Settlement ─► Advance ─► Case ───────────┘   one file a promise
+//! History once more ─► a Judge who takes what readers see for what was committed: audit
 //! ```
 //!
 //! A transaction counts from the coordinator's decision, not from which of its markers are written: what is
@@ -17,30 +17,31 @@ mod case;
 mod content;
 mod history;
 mod invariants;
+mod judge;
 mod lag;
 mod ledger;
 mod left_open;
 mod log;
-mod pinned;
 mod progress;
+mod readers;
 mod settlement;
 mod shadow;
 mod violation;
 
-pub use history::{History, Recorded, Side};
+pub use audit::Over;
+pub use history::{History, Recorded, Side, What};
+pub use invariants::exits_true::{self, Circumstances, Ended};
+pub use invariants::nothing_pinned::pinned;
+pub use invariants::{Standstill, unhealed};
 pub use lag::{Ends, Lag, ends};
 pub use ledger::{Halt, HaltReason};
-pub use pinned::pinned;
 pub use violation::{Invariant, Violation};
 
-use case::Case;
-use kafka_model::{Cluster, Millis, Offset};
-use kafka_types::{SourcePartition, TopicName, TopicPartition, TransactionResult};
-use ledger::LedgerRecord;
-use progress::{Owner, Progress, Standing};
-use settlement::Settlement;
-use shadow::Shadow;
-use std::collections::BTreeMap;
+use judge::Judge;
+use kafka_model::{Cluster, LogEvent, Millis, Offset};
+use kafka_types::{Partition, SourcePartition, TopicId, TopicName, TopicPartition};
+use progress::Progress;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How the flow under test names things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,47 +82,26 @@ impl FlowNames {
 }
 
 pub struct Oracle {
-    flow: FlowNames,
-    source: Shadow,
-    target: Shadow,
-    standing: Standing,
+    judge: Judge,
     history: History,
     next_decision: u64,
-    /// Source topics that clients were denied at some time.
-    denied: Vec<TopicName>,
     violations: Vec<Violation>,
-    /// That the target lost what was decided is said once.
-    has_told_of_rollback: bool,
-    pub settlements: u64,
-    /// Transactions of the mirror that were aborted with some of their records stored, and others not.
-    pub partial_sends: u64,
 }
 
 impl Oracle {
     pub fn new(flow: FlowNames) -> Oracle {
         Oracle {
-            flow,
-            source: Shadow::default(),
-            target: Shadow::default(),
-            standing: Standing::default(),
+            judge: Judge::new(flow, None),
             history: History::default(),
             next_decision: 0,
-            denied: Vec::new(),
             violations: Vec::new(),
-            has_told_of_rollback: false,
-            settlements: 0,
-            partial_sends: 0,
         }
     }
 
     /// To be called after everything that may change the source.
     pub fn observe_source(&mut self, now: Millis, cluster: &mut Cluster) {
-        self.source.learn_new_names(cluster);
-        let events = cluster.history_mut().take();
-        if !events.is_empty() {
-            self.source.apply(cluster, &events);
-            self.history.keep(now, Side::Source, &self.source, events);
-        }
+        self.observe_names(now, Side::Source, cluster);
+        self.observe_logs(now, Side::Source, cluster);
         let next = cluster.decisions().next_number();
         cluster.decisions_mut().forget_before(next);
     }
@@ -129,54 +109,80 @@ impl Oracle {
     /// To be called after everything that may change the target, one request at a time: within one call,
     /// decisions come before the records that it appends.
     pub fn observe_target(&mut self, now: Millis, cluster: &mut Cluster) {
-        self.target.learn_new_names(cluster);
+        self.observe_names(now, Side::Target, cluster);
         if self.next_decision < cluster.decisions().next_number() {
-            for decision in cluster.decisions().since(self.next_decision).to_vec() {
-                self.decided(&decision);
+            for decision in cluster.decisions().since(self.next_decision) {
+                self.tell(now, What::Decided(Box::new(decision.clone())));
             }
             self.next_decision = cluster.decisions().next_number();
             cluster.decisions_mut().forget_before(self.next_decision);
         }
-        let events = cluster.history_mut().take();
-        if !events.is_empty() {
-            self.target.apply(cluster, &events);
-            self.check_decided_is_kept(now);
-            self.history.keep(now, Side::Target, &self.target, events);
+        self.observe_logs(now, Side::Target, cluster);
+    }
+
+    /// No request both deletes and creates a topic.
+    fn observe_names(&mut self, now: Millis, side: Side, cluster: &Cluster) {
+        let shadow = match side {
+            Side::Source => &self.judge.source,
+            Side::Target => &self.judge.target,
+        };
+        for (topic, id) in shadow.new_names(cluster) {
+            self.tell(now, What::Named { side, topic, id });
         }
     }
 
+    fn observe_logs(&mut self, now: Millis, side: Side, cluster: &mut Cluster) {
+        for ((id, partition), events) in cluster.history_mut().take() {
+            let is_compacted = events.contains(&LogEvent::Compacted);
+            for event in events {
+                self.tell(now, What::Log { side, id, partition, event });
+            }
+            if is_compacted {
+                if let Some(left) = offsets_left(cluster, id, partition) {
+                    self.tell(now, What::Compacted { side, id, partition, left });
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, at: Millis, what: What) {
+        self.history.keep(at, what);
+        if let Some(recorded) = self.history.records().last() {
+            self.judge.take(recorded);
+        }
+        self.violations.extend(self.judge.take_broken());
+    }
+
     /// An election on the source is about to take away what readers of `tp` could see below `readable_below`.
-    pub fn unclean_election_ahead(&mut self, tp: &TopicPartition, readable_below: Offset) {
-        if let Some(id) = self.source.id(&tp.topic) {
-            self.source.log_mut(id, tp.partition).readable_before_cut(readable_below);
+    pub fn unclean_election_ahead(&mut self, now: Millis, tp: &TopicPartition, readable_below: Offset) {
+        if let Some(id) = self.judge.source.id(&tp.topic) {
+            self.tell(now, What::ElectionAhead { id, partition: tp.partition, readable_below });
         }
     }
 
     /// The coordinator forgets a lane's transactional id, as after a week without use.
-    pub fn transactional_id_expired(&mut self, lane: i32) {
-        if let Some(owner) = self.standing.owners.get_mut(&lane) {
-            owner.is_forgotten = true;
-        }
+    pub fn transactional_id_expired(&mut self, now: Millis, lane: i32) {
+        self.tell(now, What::Forgotten { lane });
+    }
+
+    pub fn topic_denied(&mut self, now: Millis, topic: TopicName) {
+        self.tell(now, What::Denied(topic));
     }
 
     /// Whether a source topic was deleted at some time: what was read of it may stay unsettled.
     pub fn source_topics_were_deleted(&self) -> bool {
-        self.source.has_deleted()
-    }
-
-    /// Clients lose their right to a source topic.
-    pub fn topic_denied(&mut self, topic: TopicName) {
-        self.denied.push(topic);
+        self.judge.source.has_deleted()
     }
 
     /// Whether clients had no right to a source topic or its copy at some time.
     pub fn was_denied(&self, topic: &TopicName) -> bool {
-        self.denied.contains(topic)
+        self.judge.denied.contains(topic)
     }
 
     /// Clients lose their right to a target topic.
-    pub fn copy_denied(&mut self, topic: &TopicName) {
-        self.denied.push(self.flow.source_topic(topic));
+    pub fn copy_denied(&mut self, now: Millis, topic: &TopicName) {
+        let topic = self.judge.flow.source_topic(topic);
+        self.tell(now, What::Denied(topic));
     }
 
     pub fn violations(&self) -> &[Violation] {
@@ -192,98 +198,45 @@ impl Oracle {
         self.violations.push(violation);
     }
 
+    pub fn settlements(&self) -> u64 {
+        self.judge.settlements
+    }
+
+    /// Transactions of the mirror that were aborted with some of their records stored, and others not.
+    pub fn partial_sends(&self) -> u64 {
+        self.judge.partial_sends
+    }
+
     /// Partitions whose copy is gone with its target topic, of which the ledger does not tell.
     pub fn untold(&self) -> impl Iterator<Item = &SourcePartition> {
-        let standing = self.standing.partitions.iter();
+        let standing = self.judge.standing.partitions.iter();
         let is_untold =
-            |(_, it): &(_, &Progress)| it.halted.is_none() && self.target.is_deleted(it.target_id);
+            |(_, it): &(_, &Progress)| it.halted.is_none() && self.judge.target.is_deleted(it.target_id);
         standing.filter(is_untold).map(|(partition, _)| partition)
     }
 
     /// How many records the flow has settled, over all partitions.
     pub fn records_settled(&self) -> u64 {
-        self.standing.partitions.values().map(|progress| progress.records).sum()
+        self.judge.standing.partitions.values().map(|progress| progress.records).sum()
     }
 
     /// Partitions that stand halted, by the last decided entry of each.
     pub fn halted(&self) -> impl Iterator<Item = (&SourcePartition, &Halt)> {
-        self.standing.partitions.iter().filter_map(|(partition, it)| Some((partition, it.halted.as_ref()?)))
+        let standing = self.judge.standing.partitions.iter();
+        standing.filter_map(|(partition, it)| Some((partition, it.halted.as_ref()?)))
     }
 
     /// Whether the partition halted at some time, each time for a reason that was so.
     pub fn was_halted(&self, partition: &SourcePartition) -> bool {
-        self.standing.partitions.get(partition).is_some_and(|progress| progress.was_halted)
+        self.judge.standing.partitions.get(partition).is_some_and(|progress| progress.was_halted)
     }
+}
 
-    fn decided(&mut self, decision: &kafka_model::transaction::Decision) {
-        let settlement = Settlement::take(&mut self.target, decision, &self.flow.ledger);
-        let is_ours = decision.transactional_id.as_str().starts_with(&self.flow.transactional_id_prefix);
-        if !is_ours {
-            return;
-        }
-        if decision.result == TransactionResult::Abort {
-            self.partial_sends += u64::from(0 < settlement.stored && settlement.ledger.is_empty());
-            return;
-        }
-        self.settlements += 1;
-        let advances = case::advances(&self.flow, &settlement, &self.standing, &self.source);
-        let case = Case {
-            flow: &self.flow,
-            settlement: &settlement,
-            advances: &advances,
-            standing: &self.standing,
-            source: &self.source,
-            target: &self.target,
-            denied: &self.denied,
-        };
-        let mut broken = invariants::check_all(&case);
-        broken.sort_by_key(|violation| violation.invariant);
-        self.violations.extend(broken);
-        let starts = settlement.ledger.iter().any(|it| it.record == Ok(LedgerRecord::FlowStart));
-        let is_flow_start = starts && !self.standing.has_started;
-        self.standing.has_started |= starts;
-        for noted in &settlement.ledger {
-            match &noted.record {
-                Ok(LedgerRecord::Claim(claim)) => {
-                    let owner = Owner {
-                        incarnation: claim.incarnation.clone(),
-                        producer: noted.producer,
-                        at: settlement.at,
-                        is_forgotten: false,
-                    };
-                    self.standing.claimed(noted.lane, owner, &self.source);
-                }
-                Ok(LedgerRecord::Topic(topic, record)) => {
-                    if is_flow_start {
-                        self.standing.first_topics.insert(topic.clone(), record.clone());
-                    }
-                    self.standing.pin(record, &self.source);
-                    self.standing.topics.insert(topic.clone(), record.clone());
-                }
-                Ok(LedgerRecord::FlowStart | LedgerRecord::Entry(..)) | Err(_) => {}
-            }
-            if let Some(owner) = self.standing.owners.get_mut(&noted.lane).filter(|it| it.is_forgotten)
-                && owner.producer.0 < noted.producer.0
-            {
-                (owner.producer, owner.is_forgotten) = (noted.producer, false);
-            }
-        }
-        advances.iter().for_each(|advance| self.standing.take_in(advance, &self.target));
-    }
-
-    /// What was decided stays: an election that takes it away is a loss whoever is to blame.
-    fn check_decided_is_kept(&mut self, now: Millis) {
-        if self.has_told_of_rollback {
-            return;
-        }
-        for (id, partition, log) in self.target.logs() {
-            let (Some(offset), Some(topic)) = (log.lost_decided(), self.target.name(id)) else { continue };
-            let place = SourcePartition { topic: self.flow.source_topic(topic), partition };
-            let text = format!("the target lost committed records of {topic}/{partition}");
-            let violation = Violation::new(Invariant::NothingLost, now, text);
-            self.violations.push(violation.in_partition(&place).at_target(offset));
-            self.has_told_of_rollback = true;
-            return;
-        }
-    }
+fn offsets_left(cluster: &Cluster, id: TopicId, partition: Partition) -> Option<BTreeSet<Offset>> {
+    let (topic, _, _) = cluster.topic_names().find(|(_, it, _)| *it == id)?;
+    let batches = cluster.fates(&TopicPartition { topic: topic.clone(), partition }, 0);
+    let offsets = |(batch, _): &(std::sync::Arc<kafka_types::RecordBatch>, _)| {
+        batch.records.iter().map(|record| batch.offset_of(record)).collect::<Vec<_>>()
+    };
+    Some(batches.iter().flat_map(offsets).collect())
 }

@@ -7,7 +7,7 @@ use super::settlement::{Copies, Copy, Writer};
 use super::shadow::Shadow;
 use kafka_model::{Millis, Offset};
 use kafka_types::{Partition, SourcePartition, TopicId, TopicName};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Where a source partition stands.
 #[derive(Clone, Debug)]
@@ -17,8 +17,10 @@ pub struct Progress {
     pub target_id: TopicId,
     /// Each position with the end of the mirror's records on the target then, where it is known.
     pub reached: Vec<(Offset, Offset)>,
-    /// What was copied from where to where, and in which state of the source's log it stood.
-    pub stretches: Vec<(Offset, Offset, Lineage)>,
+    /// Where the flow's first record could stand on the target.
+    pub target_start: Offset,
+    /// The last record on the target that was settled, of which topic.
+    pub last_copy: Option<(TopicId, Offset)>,
     pub lane: i32,
     pub start: Offset,
     pub next: Offset,
@@ -86,8 +88,6 @@ pub struct Standing {
     pub has_started: bool,
     /// Those that existed when the flow first started, with where it did.
     pub first_topics: BTreeMap<TopicName, TopicRecord>,
-    /// Late repeats of requests that came to a target topic made anew.
-    pub late: BTreeSet<(TopicId, Partition, Offset)>,
 }
 
 impl Standing {
@@ -111,25 +111,20 @@ impl Standing {
     }
 
     pub fn take_in(&mut self, advance: &Advance, target: &Shadow) {
-        let partition = advance.partition.partition;
-        for Copies { topic_id, copies } in &advance.elsewhere {
-            self.late.extend(copies.iter().map(|copy| (*topic_id, partition, copy.offset)));
-        }
         let Some(entry) = &advance.entry else { return };
         let before = self.partitions.remove(&advance.partition);
         let was_halted = before.as_ref().is_some_and(|before| before.was_halted) || entry.halted.is_some();
-        let (mut reached, mut stretches) =
-            before.map(|before| (before.reached, before.stretches)).unwrap_or_default();
-        if advance.from < advance.to {
-            stretches.push((advance.from, advance.to, advance.lineage));
-        }
+        let last_copy = advance.copies_id.zip(advance.copies.last().map(|copy| copy.offset));
+        let last_copy = last_copy.or(before.as_ref().and_then(|before| before.last_copy));
+        let mut reached = before.map(|before| before.reached).unwrap_or_default();
         reached.extend(entry.target_end.map(|end| (entry.next, end)));
         let progress = Progress {
             source_id: entry.source_id,
             target_topic: entry.target_topic.clone(),
             target_id: entry.target_id,
             reached,
-            stretches,
+            target_start: entry.target_start,
+            last_copy,
             lane: advance.lane.unwrap_or(-1),
             start: entry.start,
             next: entry.next,

@@ -6,7 +6,7 @@ use super::log::{Fate, Log};
 use super::shadow::Shadow;
 use kafka_model::transaction::Decision;
 use kafka_model::{Millis, Offset};
-use kafka_types::{ProducerEpoch, ProducerId, TargetPartition, TopicId, TopicPartition};
+use kafka_types::{Partition, ProducerEpoch, ProducerId, TargetPartition, TopicId, TopicPartition};
 use std::collections::BTreeMap;
 
 /// A producer of a transaction, by the id and epoch that its batches carry.
@@ -44,22 +44,40 @@ pub struct Settlement {
     pub ledger: Vec<Noted>,
     /// Records that the transaction had stored, however it ended.
     pub stored: usize,
+    /// Where the records stand.
+    pub places: Vec<Place>,
 }
 
+/// Where a record of the target stands.
+pub type Place = (TopicId, Partition, Offset);
+
 impl Settlement {
-    /// Takes what the decided transaction holds out of the shadow's open records.
-    pub fn take(shadow: &mut Shadow, decision: &Decision, ledger_topic: &str) -> Settlement {
-        let mut settlement = Settlement {
-            at: decision.decided_at,
-            transactional_id: decision.transactional_id.to_string(),
+    pub fn of_nobody(at: Millis) -> Settlement {
+        Settlement {
+            at,
+            transactional_id: String::new(),
             copies: BTreeMap::new(),
             ledger: Vec::new(),
             stored: 0,
+            places: Vec::new(),
+        }
+    }
+
+    /// Takes what the decided transaction holds out of the shadow's open records.
+    pub fn take(
+        shadow: &mut Shadow,
+        decision: &Decision,
+        ledger_topic: &str,
+        is_seen: impl Fn(Place) -> bool,
+    ) -> Settlement {
+        let mut settlement = Settlement {
+            transactional_id: decision.transactional_id.to_string(),
+            ..Settlement::of_nobody(decision.decided_at)
         };
         for tp in decision.markers.keys() {
             // A topic that was deleted since holds records of the transaction all the same.
             for id in shadow.ids(&tp.topic) {
-                settlement.take_from(shadow, tp, id, decision, ledger_topic);
+                settlement.take_from(shadow, tp, id, decision, ledger_topic, &is_seen);
             }
         }
         settlement
@@ -72,11 +90,16 @@ impl Settlement {
         id: TopicId,
         decision: &Decision,
         ledger_topic: &str,
+        is_seen: &impl Fn(Place) -> bool,
     ) {
         let log = shadow.log_mut(id, tp.partition);
         let ended = log.end_transaction(decision.producer_id, decision.result, None);
         self.stored += ended.len();
-        let decided = ended.into_iter().filter(|offset| is_committed(log, *offset));
+        let is_seen = |offset: &Offset| is_seen((id, tp.partition, *offset));
+        let decided = ended.into_iter().filter(|offset| is_committed(log, *offset)).filter(is_seen);
+        let decided: Vec<Offset> = decided.collect();
+        self.places.extend(decided.iter().map(|offset| (id, tp.partition, *offset)));
+        let decided = decided.into_iter();
         if tp.topic.as_str() == ledger_topic {
             let noted = decided.filter_map(|offset| note(log, tp, offset));
             self.ledger.extend(noted);

@@ -1,6 +1,6 @@
 use super::log::Log;
 use kafka_model::{Cluster, LogEvent};
-use kafka_types::{Partition, TopicId, TopicName, TopicPartition};
+use kafka_types::{Partition, TopicId, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one of the two clusters ever held, as the cluster itself tells it to nobody but an oracle.
@@ -11,42 +11,30 @@ pub struct Shadow {
     /// The topic ids that a name has had, the present one last.
     ids: BTreeMap<TopicName, Vec<TopicId>>,
     deleted: BTreeSet<TopicId>,
-    /// How many topics there are.
-    topics: usize,
 }
 
-/// Events of one call, by partition.
-pub type Events = BTreeMap<(TopicId, Partition), Vec<LogEvent>>;
-
 impl Shadow {
-    /// Takes in what happened to logs since the last call.
-    pub fn apply(&mut self, cluster: &Cluster, events: &Events) {
-        for (place, events) in events {
-            let log = self.logs.entry(*place).or_default();
-            events.iter().for_each(|event| log.apply(event));
-            if events.contains(&LogEvent::Deleted) {
-                self.deleted.insert(place.0);
-            }
-            if events.contains(&LogEvent::Compacted)
-                && let Some(topic) = self.names.get(&place.0)
-            {
-                let tp = TopicPartition { topic: topic.clone(), partition: place.1 };
-                log.keep_only(log.start, &offsets_left(cluster, &tp));
-            }
+    pub fn name_topic(&mut self, topic: &TopicName, id: TopicId) {
+        if self.names.insert(id, topic.clone()).is_none() {
+            self.ids.entry(topic.clone()).or_default().push(id);
         }
     }
 
-    /// To be called after every request: none both deletes and creates a topic.
-    pub fn learn_new_names(&mut self, cluster: &Cluster) {
-        let topics = cluster.topic_names().size_hint().0;
-        if self.topics == topics {
-            return;
+    /// Topics that the cluster has and that are not known yet.
+    pub fn new_names(&self, cluster: &Cluster) -> Vec<(TopicName, TopicId)> {
+        let topics = cluster.topic_names();
+        if self.names.len() - self.deleted.len() == topics.size_hint().0 {
+            return Vec::new();
         }
-        self.topics = topics;
-        for (name, id, _) in cluster.topic_names() {
-            if self.names.insert(id, name.clone()).is_none() {
-                self.ids.entry(name.clone()).or_default().push(id);
-            }
+        let is_new = |(_, id, _): &(_, TopicId, _)| !self.names.contains_key(id);
+        topics.filter(is_new).map(|(topic, id, _)| (topic.clone(), id)).collect()
+    }
+
+    /// Takes in what happened to a log.
+    pub fn apply(&mut self, id: TopicId, partition: Partition, event: &LogEvent) {
+        self.log_mut(id, partition).apply(event);
+        if *event == LogEvent::Deleted {
+            self.deleted.insert(id);
         }
     }
 
@@ -82,12 +70,4 @@ impl Shadow {
     pub fn logs(&self) -> impl Iterator<Item = (TopicId, Partition, &Log)> {
         self.logs.iter().map(|((id, partition), log)| (*id, *partition, log))
     }
-}
-
-fn offsets_left(cluster: &Cluster, tp: &TopicPartition) -> BTreeSet<kafka_model::Offset> {
-    let batches = cluster.fates(tp, 0);
-    let offsets = |(batch, _): &(std::sync::Arc<kafka_types::RecordBatch>, _)| {
-        batch.records.iter().map(|record| batch.offset_of(record)).collect::<Vec<_>>()
-    };
-    batches.iter().flat_map(offsets).collect()
 }

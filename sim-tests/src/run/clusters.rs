@@ -210,7 +210,8 @@ impl Administrator {
             Some((view.last_stable_offset, behind.0))
         });
         let Some((readable_below, to)) = found else { return };
-        self.oracle.borrow_mut().unclean_election_ahead(tp, readable_below);
+        let now = self.handle.now();
+        self.oracle.borrow_mut().unclean_election_ahead(now, tp, readable_below);
         self.on(Named::Source, |it, now| it.unclean_election(now, tp, to));
     }
 
@@ -232,8 +233,8 @@ impl Administrator {
         let topic = TopicName::from(topic);
         self.on(cluster, |it, now| it.deny_topic(now, &topic, is_denied));
         match cluster {
-            Named::Source if is_denied => self.oracle.borrow_mut().topic_denied(topic),
-            Named::Target if is_denied => self.oracle.borrow_mut().copy_denied(&topic),
+            Named::Source if is_denied => self.oracle.borrow_mut().topic_denied(self.handle.now(), topic),
+            Named::Target if is_denied => self.oracle.borrow_mut().copy_denied(self.handle.now(), &topic),
             Named::Source | Named::Target => {}
         }
     }
@@ -262,7 +263,8 @@ impl Administrator {
         });
         if has_expired {
             let lane = i32::try_from(lane).unwrap_or(0);
-            self.oracle.borrow_mut().transactional_id_expired(lane);
+            let now = self.handle.now();
+            self.oracle.borrow_mut().transactional_id_expired(now, lane);
         }
     }
 

@@ -1,67 +1,18 @@
-//! How instances end says the truth: done only if all is settled, refusals only if something is to be refused.
+//! How instances end, in the oracle's words.
 
-use crate::oracle::{Invariant, Violation};
-use kafka_types::SourcePartition;
-use runtime_sim::Slot;
+use crate::oracle::Ended;
 use verbatim_core::Exit;
 
-/// What the run knows of an instance that has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circumstances {
-    pub was_told_to_stop: bool,
-    /// Its machine never reaches one of the clusters again.
-    pub is_cut_off: bool,
-    /// A transaction with records that it left open in a lane which nobody has claimed since.
-    pub left_open: Option<String>,
-    /// Faults are over, and everything that the source has was copied before it was told.
-    pub had_all_settled: bool,
-    /// Some fault of the plan can make a cluster unreachable for long.
-    pub may_be_unreachable: bool,
-    pub is_bounded: bool,
-    /// What a bounded run had to reach and did not.
-    pub short_of: Option<String>,
-    /// A partition whose copy was gone when the instance started, of which the ledger says nothing still.
-    pub untold: Option<SourcePartition>,
-    /// A broker told somebody that another member has its instance id.
-    pub was_fenced_by_instance: bool,
-    /// Partitions that never halted, though a bounded run ended as if they had.
-    pub never_halted: Vec<SourcePartition>,
-    /// The ledger has more partitions than there are lanes.
-    pub ledger_is_grown: bool,
-    /// It says that it has no right to a topic, and an administrator had taken that right away.
-    pub was_denied: bool,
-}
-
-/// Whether an instance may end so.
-pub fn check(now: i64, slot: Slot, exit: &Exit, circumstances: &Circumstances) -> Option<Violation> {
-    let Circumstances { was_told_to_stop, is_cut_off, is_bounded, .. } = *circumstances;
-    let mut why = String::new();
-    let is_true = match exit {
-        Exit::Done if is_bounded => {
-            let untold = circumstances.untold.as_ref().map(|it| format!("the copy of {it} was gone before"));
-            let but = circumstances.short_of.clone().or(untold);
-            why = but.as_ref().map_or(String::new(), |it| format!("; but {it}"));
-            but.is_none()
-        }
-        Exit::Done => {
-            why = circumstances.left_open.clone().map_or(String::new(), |it| format!("; but {it}"));
-            was_told_to_stop && circumstances.left_open.is_none()
-        }
-        Exit::Halted(_) => is_bounded && circumstances.never_halted.is_empty(),
-        // Of a workload that leaves transactions to their time-outs.
-        Exit::OpenTransactions(_) => is_bounded,
-        Exit::Unsettled(_) if is_bounded => was_told_to_stop,
-        Exit::Unsettled(_) => was_told_to_stop && (!circumstances.had_all_settled || is_cut_off),
-        Exit::Unreachable(..) => {
-            is_cut_off || (circumstances.may_be_unreachable && !circumstances.had_all_settled)
-        }
-        Exit::Configuration(_) => circumstances.ledger_is_grown,
-        Exit::NotAuthorized(..) => circumstances.was_denied,
-        Exit::Internal(_) => false,
-        // A late request of the process itself may have done it: what the broker said is all it can know.
-        Exit::Replaced(_) => circumstances.was_fenced_by_instance,
-    };
-    let told = if was_told_to_stop { "told to stop" } else { "not told to stop" };
-    let text = || format!("instance {}, {told}, ended with {exit:?}{why}", slot.0);
-    (!is_true).then(|| Violation::new(Invariant::ExitsTrue, now, text()))
+pub fn ended(exit: &Exit) -> Ended {
+    match exit {
+        Exit::Done => Ended::Done,
+        Exit::Halted(_) => Ended::Halted,
+        Exit::OpenTransactions(_) => Ended::OpenTransactions,
+        Exit::Unreachable(..) => Ended::Unreachable,
+        Exit::Unsettled(_) => Ended::Unsettled,
+        Exit::NotAuthorized(..) => Ended::NotAuthorized,
+        Exit::Configuration(_) => Ended::Configuration,
+        Exit::Replaced(_) => Ended::Replaced,
+        Exit::Internal(_) => Ended::Internal,
+    }
 }

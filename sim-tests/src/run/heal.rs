@@ -2,10 +2,8 @@
 
 use super::clusters::{Administrator, partitions, side};
 use super::setup::{self, BROKERS};
-use crate::oracle::{Invariant, Violation};
 use crate::plan::{Cluster as Named, Plan};
 use kafka_model::BrokerId;
-use kafka_types::SourcePartition;
 use runtime_sim::{Handle, NetworkFaults, Slot};
 use verbatim_core::failure::Side;
 
@@ -43,23 +41,8 @@ pub fn heal(handle: &Handle, administrator: &Administrator, plan: &Plan, start: 
     }
 }
 
-/// The copy of a partition is gone with its target topic, and the ledger never says so.
-pub fn told_nothing(place: &SourcePartition, now: i64) -> Violation {
-    let text = "the target topic was deleted with all that was copied, and nobody is told";
-    Violation::new(Invariant::LossReports, now, text).in_partition(place)
-}
-
-/// What a look at the clusters says of a mirror that does not catch up.
-pub fn verdict(handle: &Handle, lags: &[crate::oracle::Lag], goes_on: bool, now: i64) -> Violation {
-    let invariant = if goes_on { Invariant::Livelock } else { Invariant::Stuck };
-    let records: usize = lags.iter().map(|lag| lag.records).sum();
-    let first = lags.first();
-    let behind = first.map_or(String::new(), |lag| {
-        format!(
-            "{} stands at {} of {}, {} records behind; ",
-            lag.partition, lag.position, lag.end, lag.records
-        )
-    });
+/// What is to be seen of a mirror that does not catch up.
+pub fn scene(handle: &Handle) -> String {
     let instances: Vec<String> = (0..8)
         .map(Slot)
         .filter_map(|slot| {
@@ -73,16 +56,12 @@ pub fn verdict(handle: &Handle, lags: &[crate::oracle::Lag], goes_on: bool, now:
         let places = partitions(cluster);
         places.iter().filter(|tp| cluster.leader(tp).is_none()).map(ToString::to_string).collect()
     });
-    let leaderless =
-        if leaderless.is_empty() { String::new() } else { format!("; without a leader: {leaderless:?}") };
-    let text = format!(
-        "{} partitions and {records} records are left: {behind}{}{leaderless}",
-        lags.len(),
-        instances.join(", ")
-    );
-    let mut violation = Violation::new(invariant, now, text);
-    if let Some(lag) = first {
-        violation = violation.in_partition(&lag.partition).at_source(lag.position);
+    let mut scene = instances.join(", ");
+    if !leaderless.is_empty() {
+        scene.push_str(&format!("; without a leader: {leaderless:?}"));
     }
-    violation
+    if let Some(trouble) = super::log::last_trouble() {
+        scene.push_str(&format!("; the last trouble: {trouble}"));
+    }
+    scene
 }

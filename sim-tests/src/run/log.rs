@@ -5,26 +5,41 @@ use runtime_sim::Handle;
 use std::cell::RefCell;
 use std::fmt::Write;
 use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 type Lines = Vec<(Millis, String)>;
 
-thread_local! {
-    /// A run has one thread, and a subscriber may hold nothing that belongs to it.
-    static RUN: RefCell<Option<(Handle, Lines)>> = const { RefCell::new(None) };
+struct Heard {
+    handle: Handle,
+    keeps_all: bool,
+    lines: Lines,
+    trouble: Option<(Millis, String)>,
 }
 
-/// From now on what is logged on this thread is kept.
-pub fn listen(handle: &Handle) -> DefaultGuard {
-    RUN.set(Some((handle.clone(), Vec::new())));
-    tracing::subscriber::set_default(Listener)
+thread_local! {
+    /// A run has one thread, and a subscriber may hold nothing that belongs to it.
+    static RUN: RefCell<Option<Heard>> = const { RefCell::new(None) };
+}
+
+/// From now on what is logged on this thread is kept: all of it, or only the last trouble.
+pub fn listen(handle: &Handle, keeps_all: bool) -> DefaultGuard {
+    RUN.set(Some(Heard { handle: handle.clone(), keeps_all, lines: Vec::new(), trouble: None }));
+    let level = if keeps_all { Level::DEBUG } else { Level::WARN };
+    tracing::subscriber::set_default(Listener { level })
 }
 
 /// All that was logged, with its time.
 pub fn take() -> Lines {
-    RUN.take().map(|(_, lines)| lines).unwrap_or_default()
+    RUN.take().map(|heard| heard.lines).unwrap_or_default()
+}
+
+/// The last warning or error of any instance.
+pub fn last_trouble() -> Option<String> {
+    let told = |(at, text): &(Millis, String)| format!("{:.3}s{text}", *at as f64 / 1000.0);
+    RUN.with_borrow(|run| run.as_ref().and_then(|heard| heard.trouble.as_ref().map(told)))
 }
 
 /// Puts what was logged between a run's events, by time.
@@ -43,7 +58,9 @@ pub fn merge(events: Vec<String>, logged: Lines) -> Vec<String> {
     merged
 }
 
-struct Listener;
+struct Listener {
+    level: Level,
+}
 
 struct Text(String);
 
@@ -59,7 +76,11 @@ impl Visit for Text {
 
 impl Subscriber for Listener {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::DEBUG
+        *metadata.level() <= self.level
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::from_level(self.level))
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -74,11 +95,17 @@ impl Subscriber for Listener {
         let mut text = Text(String::new());
         event.record(&mut text);
         RUN.with_borrow_mut(|run| {
-            let Some((handle, lines)) = run else { return };
-            let now = handle.now();
+            let Some(heard) = run else { return };
+            let now = heard.handle.now();
             let target = event.metadata().target().rsplit("::").next().unwrap_or("");
             let level = event.metadata().level();
-            lines.push((now, format!("{:>10.3}s {level:<10} {target:<26}{}", now as f64 / 1000.0, text.0)));
+            if heard.keeps_all {
+                let line = format!("{:>10.3}s {level:<10} {target:<26}{}", now as f64 / 1000.0, text.0);
+                heard.lines.push((now, line));
+            }
+            if *level <= Level::WARN {
+                heard.trouble = Some((now, text.0));
+            }
         });
     }
 

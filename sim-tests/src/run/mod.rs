@@ -58,7 +58,7 @@ pub fn run(plan: &Plan, planted: &Planted, trace: TraceMode) -> Run {
     setup.client_mutants = planted.client;
     setup.sim_mutants = planted.simulator;
     let ((findings, logged), mut record) = simulate(plan.seed, setup, async |handle| {
-        let _listening = (trace == TraceMode::Text).then(|| log::listen(&handle));
+        let _listening = log::listen(&handle, trace == TraceMode::Text);
         let findings = scenario(handle, plan, planted).await;
         (findings, log::take())
     });

@@ -1,7 +1,9 @@
 use super::clusters::{Administrator, cleanup, side};
-use super::exits::{self, Circumstances};
+use super::exits::ended;
 use super::{Findings, Planted, heal, setup};
-use crate::oracle::{Ends, Invariant, Oracle, Violation, ends, pinned};
+use crate::oracle::{
+    Circumstances, Ends, Invariant, Oracle, Over, Standstill, Violation, ends, exits_true, pinned, unhealed,
+};
 use crate::plan::{Action, Cluster as Named, FaultClass, Plan, Urgency as Asked};
 use crate::workload::{self, Workload};
 use kafka_model::{BrokerId, Millis};
@@ -221,7 +223,9 @@ impl Scene<'_> {
             if !self.judged.insert((*slot, *start)) {
                 continue;
             }
-            let violation = exits::check(self.handle.now(), *slot, &exit, &self.circumstances(*slot, &exit));
+            let (now, said) = (self.handle.now(), format!("{exit:?}"));
+            let circumstances = self.circumstances(*slot, &exit);
+            let violation = exits_true::check(now, slot.0, ended(&exit), &said, &circumstances);
             violation.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
         }
     }
@@ -298,14 +302,14 @@ impl Scene<'_> {
         let (handle, administrator) = (self.handle.clone(), self.administrator.clone());
         heal::heal(&handle, &administrator, self.plan, &mut |slot| self.start(slot));
         self.cut_for_good();
-        let mut settlements = Vec::new();
+        let mut seen = Vec::new();
         loop {
             if !self.sleep_until(self.handle.now() + LOOK_EVERY_MS).await {
                 return None;
             }
             let lags = self.handle.view(Side::Source, |cluster| self.oracle.borrow().lag(cluster));
-            let now = self.oracle.borrow().settlements;
-            let quiet = settlements.iter().rev().take_while(|before| **before == now).count();
+            let now = (self.oracle.borrow().settlements(), self.handle.counters().rebalances);
+            let quiet = seen.iter().rev().take_while(|before: &&(u64, u64)| before.0 == now.0).count();
             // Lanes that change hands claim; bounded runs come and go.
             let is_settled = self.plan.flow.is_bounded || QUIET_LOOKS <= quiet;
             let untold = self.oracle.borrow().untold().next().cloned();
@@ -318,15 +322,19 @@ impl Scene<'_> {
             if self.ledger_is_grown() && all_ended {
                 break;
             }
-            settlements.push(now);
+            seen.push(now);
             if began + self.plan.heal_ms < self.handle.now() {
                 // Whether anything still came to an end in the last third of the time.
-                let before = settlements[settlements.len() * 2 / 3];
-                let goes_on = before < self.oracle.borrow().settlements;
-                let untold = untold.filter(|_| lags.is_empty());
-                let verdict = heal::verdict(&self.handle, &lags, goes_on, self.handle.now());
-                let verdict = untold.map_or(verdict, |place| heal::told_nothing(&place, self.handle.now()));
-                self.oracle.borrow_mut().report(verdict);
+                let before = seen[seen.len() * 2 / 3];
+                let commits = (before.0 < now.0).then_some("commits");
+                let going_on = commits.or((before.1 < now.1).then_some("rebalances"));
+                self.give_up(Standstill {
+                    at: self.handle.now(),
+                    lags,
+                    untold,
+                    going_on,
+                    scene: heal::scene(&self.handle),
+                });
                 return None;
             }
             // An instance that gave up while the clusters were away is started again, as its operator would.
@@ -339,6 +347,13 @@ impl Scene<'_> {
         self.is_all_settled = true;
         self.end().await;
         Some(healed_after)
+    }
+
+    /// It did not heal: what does it break, and is at least what was done so far right?
+    fn give_up(&self, standstill: Standstill) {
+        let mut oracle = self.oracle.borrow_mut();
+        unhealed(&standstill).into_iter().for_each(|it| oracle.report(it));
+        oracle.audit(standstill.at, Over::Unhealed);
     }
 
     /// Everything is settled: instances end, and the last questions are asked.
@@ -367,10 +382,8 @@ impl Scene<'_> {
             self.handle.sleep(LOOK_EVERY_MS).await;
         }
         let now = self.handle.now();
-        let broken = self.handle.view(Side::Target, |it| {
-            self.oracle.borrow_mut().audit(now, it);
-            pinned(&names, now, it)
-        });
+        self.oracle.borrow_mut().audit(now, Over::AtRest);
+        let broken = self.handle.view(Side::Target, |it| pinned(&names, now, it));
         broken.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
     }
 
@@ -381,9 +394,9 @@ impl Scene<'_> {
             violations: oracle.violations().to_vec(),
             live_ms,
             healed_after_ms,
-            settlements: oracle.settlements,
+            settlements: oracle.settlements(),
             records_settled: oracle.records_settled(),
-            partial_sends: oracle.partial_sends,
+            partial_sends: oracle.partial_sends(),
             halted: oracle.halted().count(),
         }
     }

@@ -123,7 +123,7 @@ impl Clusters {
 
     pub fn elect_uncleanly(&mut self, tp: &TopicPartition, to: BrokerId) {
         let readable_below = self.last_stable(Side::Source, tp);
-        self.oracle.unclean_election_ahead(tp, readable_below);
+        self.oracle.unclean_election_ahead(self.now, tp, readable_below);
         self.source.unclean_election(self.now, tp, to);
         self.observe();
     }

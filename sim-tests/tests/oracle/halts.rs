@@ -112,7 +112,8 @@ fn a_denial_is_told_only_where_somebody_denied() {
         let mut clusters = filled();
         let copier = Copier::new(&mut clusters, Habit::Correct, tp());
         if is_denied {
-            clusters.oracle.topic_denied("orders".into());
+            let now = clusters.now();
+            clusters.oracle.topic_denied(now, "orders".into());
         }
         let detail = "the source cluster refuses Read on Topic orders";
         assert_eq!(judged("not-authorized", detail, clusters, copier).is_ok(), is_denied);

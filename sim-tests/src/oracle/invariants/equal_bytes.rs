@@ -7,7 +7,7 @@ use crate::oracle::violation::{Invariant, Violation};
 pub fn check(found: &Found<'_>) -> Option<Violation> {
     found.alignment.misfits.iter().find_map(|(target, misfit)| {
         let Misfit::Altered { source, part } = misfit else { return None };
-        let text = format!("{}a copy is no source record: its {part} differs", found.when);
+        let text = format!("a copy is no source record: its {part} differs");
         let mut violation =
             Violation::new(Invariant::EqualBytes, found.at, text).in_partition(found.partition);
         violation.source = *source;

@@ -5,16 +5,21 @@ use super::Found;
 use crate::oracle::alignment::Misfit;
 use crate::oracle::case::Case;
 use crate::oracle::ledger::{Entry, Run};
-use crate::oracle::progress::Advance;
+use crate::oracle::progress::{Advance, Standing};
 use crate::oracle::settlement::{Copies, Copy};
 use crate::oracle::violation::{Invariant, Violation};
+use kafka_model::Millis;
+use kafka_types::SourcePartition;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The last entry of each partition.
+pub type LastWords = BTreeMap<SourcePartition, Entry>;
 
 /// No copy lies at or beyond its partition's position.
 pub fn check_position(found: &Found<'_>) -> Option<Violation> {
     found.alignment.misfits.iter().find_map(|(target, misfit)| {
         let Misfit::Beyond { source } = misfit else { return None };
-        let text =
-            format!("{}the target holds a record that the ledger's position does not cover", found.when);
+        let text = "the target holds a record that the ledger's position does not cover";
         let violation = Violation::new(Invariant::LedgerTrue, found.at, text).in_partition(found.partition);
         Some(violation.at_source(*source).at_target(*target))
     })
@@ -29,6 +34,22 @@ pub fn check_readable(case: &Case<'_>, broken: &mut Vec<Violation>) {
             broken.push(violation.at_target(noted.offset));
         }
     }
+}
+
+/// What readers of the ledger find of a partition in the end is what was decided last.
+pub fn check_last_words(standing: &Standing, last: &LastWords, at: Millis) -> Vec<Violation> {
+    let decided =
+        standing.partitions.iter().map(|(place, it)| (place, (it.next, it.records, it.halted.as_ref())));
+    let decided: BTreeMap<_, _> = decided.collect();
+    let found = last.iter().map(|(place, it)| (place, (it.next, it.records, it.halted.as_ref())));
+    let found: BTreeMap<_, _> = found.collect();
+    let places: BTreeSet<&SourcePartition> = decided.keys().chain(found.keys()).copied().collect();
+    let differs = places.into_iter().filter(|place| decided.get(place) != found.get(place));
+    let tell = |place: &SourcePartition| {
+        let text = format!("the ledger shows {:?}, decided was {:?}", found.get(place), decided.get(place));
+        Violation::new(Invariant::LedgerTrue, at, text).in_partition(place)
+    };
+    differs.map(tell).collect()
 }
 
 pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {

@@ -8,18 +8,23 @@ use crate::oracle::ledger::{Entry, Halt, HaltReason};
 use crate::oracle::log::{Fate, Log};
 use crate::oracle::progress::{Advance, Progress};
 use crate::oracle::violation::{Invariant, Violation};
-use kafka_model::Offset;
-use kafka_types::{TopicId, TopicName};
+use kafka_model::{Millis, Offset};
+use kafka_types::{SourcePartition, TopicId, TopicName};
 
 /// A topic that was made anew is not silently continued.
 pub fn check_topic_id(found: &Found<'_>) -> Option<Violation> {
     found.alignment.misfits.iter().find_map(|(target, misfit)| {
         let Misfit::OtherTopicId { source } = misfit else { return None };
-        let text =
-            format!("{}the source topic was made anew, and copying went on without a word", found.when);
+        let text = "the source topic was made anew, and copying went on without a word";
         let violation = Violation::new(Invariant::LossReports, found.at, text).in_partition(found.partition);
         Some(violation.at_source(*source).at_target(*target))
     })
+}
+
+/// The copy of a partition is gone with its target topic, and the ledger never says so.
+pub fn untold(place: &SourcePartition, at: Millis) -> Violation {
+    let text = "the target topic was deleted with all that was copied, and nobody is told";
+    Violation::new(Invariant::LossReports, at, text).in_partition(place)
 }
 
 pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {

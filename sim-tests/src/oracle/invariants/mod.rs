@@ -1,14 +1,22 @@
-//! The promises, one a file. Each is a question about one settlement beside the truth.
+//! The promises, one a file. Most are a question about one settlement beside the truth; the others are asked when a
+//! process has ended, or when all is over.
 
 mod equal_bytes;
-mod ledger_true;
+pub mod exits_true;
+pub mod ledger_true;
+mod livelock;
 mod loss_reports;
 mod nothing_aborted;
 mod nothing_doubled;
 mod nothing_lost;
+pub mod nothing_pinned;
 mod one_writer;
 mod order_kept;
 mod partition_kept;
+mod standstill;
+mod stuck;
+
+pub use standstill::{Standstill, unhealed};
 
 use super::alignment::Alignment;
 use super::case::Case;
@@ -19,7 +27,8 @@ use kafka_types::SourcePartition;
 pub fn check_all(case: &Case<'_>) -> Vec<Violation> {
     let mut broken = Vec::new();
     for advance in case.advances {
-        broken.extend(of_alignment(case.settlement.at, &advance.partition, &advance.alignment, ""));
+        broken.extend(of_alignment(case.settlement.at, &advance.partition, &advance.alignment));
+        broken.extend(order_kept::check_after(case, advance));
         broken.extend(nothing_lost::check_start(case, advance));
         loss_reports::check(case, advance, &mut broken);
         ledger_true::check(case, advance, &mut broken);
@@ -30,14 +39,9 @@ pub fn check_all(case: &Case<'_>) -> Vec<Violation> {
     broken
 }
 
-/// The promises about records alone, wherever the alignment comes from.
-pub fn of_alignment(
-    at: Millis,
-    partition: &SourcePartition,
-    alignment: &Alignment,
-    when: &str,
-) -> Vec<Violation> {
-    let found = Found { at, partition, alignment, when };
+/// The promises about records alone.
+fn of_alignment(at: Millis, partition: &SourcePartition, alignment: &Alignment) -> Vec<Violation> {
+    let found = Found { at, partition, alignment };
     [
         equal_bytes::check(&found),
         nothing_aborted::check(&found),
@@ -58,6 +62,4 @@ pub struct Found<'a> {
     at: Millis,
     partition: &'a SourcePartition,
     alignment: &'a Alignment,
-    /// Said before each finding.
-    when: &'a str,
 }

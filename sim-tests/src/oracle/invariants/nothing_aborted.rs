@@ -18,7 +18,7 @@ pub fn check(found: &Found<'_>) -> Option<Violation> {
             | Misfit::Misordered { .. }
             | Misfit::Beyond { .. } => return None,
         };
-        let text = format!("{}a record was copied although {why}", found.when);
+        let text = format!("a record was copied although {why}");
         let violation =
             Violation::new(Invariant::NothingAborted, found.at, text).in_partition(found.partition);
         Some(violation.at_source(*source).at_target(*target))

@@ -17,7 +17,7 @@ pub fn check(found: &Found<'_>) -> Option<Violation> {
     };
     let all: Vec<(i64, i64)> = found.alignment.misfits.iter().filter_map(repeated).collect();
     let (source, target) = *all.first()?;
-    let text = format!("{}{} records were copied a second time", found.when, all.len());
+    let text = format!("{} records were copied a second time", all.len());
     let violation = Violation::new(Invariant::NothingDoubled, found.at, text).in_partition(found.partition);
     Some(violation.at_source(source).at_target(target))
 }

@@ -13,8 +13,7 @@ use kafka_types::{Partition, SourcePartition, TopicName};
 pub fn check(found: &Found<'_>) -> Option<Violation> {
     let missing = &found.alignment.missing;
     let first = *missing.first()?;
-    let text =
-        format!("{}{} committed records below the position were not copied", found.when, missing.len());
+    let text = format!("{} committed records below the position were not copied", missing.len());
     Some(
         Violation::new(Invariant::NothingLost, found.at, text).in_partition(found.partition).at_source(first),
     )

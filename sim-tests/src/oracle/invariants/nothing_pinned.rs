@@ -1,9 +1,11 @@
-use super::{FlowNames, Invariant, Violation};
+//! Nothing of the mirror's holds back readers of the target for longer than a transaction may last.
+
+use crate::oracle::FlowNames;
+use crate::oracle::violation::{Invariant, Violation};
 use kafka_model::{Cluster, Millis};
 use kafka_types::{Partition, SourcePartition, TopicPartition};
 
-/// Nothing of the mirror's holds back readers of the target for longer than a transaction may last: to be asked
-/// once nothing has been open for that long.
+/// To be asked once nothing has been open for that long.
 pub fn pinned(flow: &FlowNames, now: Millis, target: &Cluster) -> Vec<Violation> {
     let mut broken = Vec::new();
     for (topic, _, partitions) in target.topic_names() {

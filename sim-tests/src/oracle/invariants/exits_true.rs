@@ -1,0 +1,86 @@
+//! How instances end says the truth: done only if all is settled, refusals only if something is to be refused.
+
+use crate::oracle::violation::{Invariant, Violation};
+use kafka_model::Millis;
+use kafka_types::SourcePartition;
+
+/// How an instance says that it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Done,
+    Halted,
+    OpenTransactions,
+    Unsettled,
+    Unreachable,
+    Configuration,
+    NotAuthorized,
+    Replaced,
+    Internal,
+}
+
+/// What the run knows of an instance that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circumstances {
+    pub was_told_to_stop: bool,
+    /// Its machine never reaches one of the clusters again.
+    pub is_cut_off: bool,
+    /// A transaction with records that it left open in a lane which nobody has claimed since.
+    pub left_open: Option<String>,
+    /// Faults are over, and everything that the source has was copied before it was told.
+    pub had_all_settled: bool,
+    /// Some fault of the plan can make a cluster unreachable for long.
+    pub may_be_unreachable: bool,
+    pub is_bounded: bool,
+    /// What a bounded run had to reach and did not.
+    pub short_of: Option<String>,
+    /// A partition whose copy was gone when the instance started, of which the ledger says nothing still.
+    pub untold: Option<SourcePartition>,
+    /// A broker told somebody that another member has its instance id.
+    pub was_fenced_by_instance: bool,
+    /// Partitions that never halted, though a bounded run ended as if they had.
+    pub never_halted: Vec<SourcePartition>,
+    /// The ledger has more partitions than there are lanes.
+    pub ledger_is_grown: bool,
+    /// It says that it has no right to a topic, and an administrator had taken that right away.
+    pub was_denied: bool,
+}
+
+/// Whether an instance may end so.
+pub fn check(
+    now: Millis,
+    who: u32,
+    ended: Ended,
+    said: &str,
+    circumstances: &Circumstances,
+) -> Option<Violation> {
+    let Circumstances { was_told_to_stop, is_cut_off, is_bounded, .. } = *circumstances;
+    let mut why = String::new();
+    let is_true = match ended {
+        Ended::Done if is_bounded => {
+            let untold = circumstances.untold.as_ref().map(|it| format!("the copy of {it} was gone before"));
+            let but = circumstances.short_of.clone().or(untold);
+            why = but.as_ref().map_or(String::new(), |it| format!("; but {it}"));
+            but.is_none()
+        }
+        Ended::Done => {
+            why = circumstances.left_open.clone().map_or(String::new(), |it| format!("; but {it}"));
+            was_told_to_stop && circumstances.left_open.is_none()
+        }
+        Ended::Halted => is_bounded && circumstances.never_halted.is_empty(),
+        // Of a workload that leaves transactions to their time-outs.
+        Ended::OpenTransactions => is_bounded,
+        Ended::Unsettled if is_bounded => was_told_to_stop,
+        Ended::Unsettled => was_told_to_stop && (!circumstances.had_all_settled || is_cut_off),
+        Ended::Unreachable => {
+            is_cut_off || (circumstances.may_be_unreachable && !circumstances.had_all_settled)
+        }
+        Ended::Configuration => circumstances.ledger_is_grown,
+        Ended::NotAuthorized => circumstances.was_denied,
+        Ended::Internal => false,
+        // A late request of the process itself may have done it: what the broker said is all it can know.
+        Ended::Replaced => circumstances.was_fenced_by_instance,
+    };
+    let told = if was_told_to_stop { "told to stop" } else { "not told to stop" };
+    let text = || format!("instance {who}, {told}, ended with {said}{why}");
+    (!is_true).then(|| Violation::new(Invariant::ExitsTrue, now, text()))
+}
