@@ -34,6 +34,7 @@ const SHOWED_A_BUG_BEFORE: &[u64] = &[
     55_245_581_405,
     55_591_709_132,
     56_949_694_656,
+    56_449_824_087,
 ];
 
 /// The same, since plans hold what `plan/later.rs` adds.
