@@ -4,6 +4,7 @@ use super::case::{self, Case};
 use super::history::{Recorded, Side, What};
 use super::invariants;
 use super::ledger::LedgerRecord;
+use super::log::Log;
 use super::progress::{Owner, Standing};
 use super::readers::Readers;
 use super::settlement::{Place, Settlement};
@@ -12,7 +13,7 @@ use super::{FlowNames, Invariant, Violation};
 use kafka_model::transaction::Decision;
 use kafka_model::{LogEvent, Millis};
 use kafka_types::{Partition, SourcePartition, TopicId, TopicName, TransactionResult};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Judge {
     pub flow: FlowNames,
@@ -25,6 +26,8 @@ pub struct Judge {
     settled: BTreeSet<Place>,
     /// Source topics that clients were denied at some time.
     pub denied: Vec<TopicName>,
+    /// When a transaction was last seen open in a source partition that something happened to.
+    pub open_until: BTreeMap<(TopicId, Partition), Millis>,
     /// That the target lost what was decided is said once.
     has_told_of_rollback: bool,
     broken: Vec<Violation>,
@@ -43,6 +46,7 @@ impl Judge {
             readers,
             settled: BTreeSet::new(),
             denied: Vec::new(),
+            open_until: BTreeMap::new(),
             has_told_of_rollback: false,
             broken: Vec::new(),
             settlements: 0,
@@ -54,6 +58,9 @@ impl Judge {
         match &recorded.what {
             What::Named { side, topic, id } => self.shadow(*side).name_topic(topic, *id),
             What::Log { side, id, partition, event } => {
+                if *side == Side::Source && self.source.log(*id, *partition).is_some_and(Log::has_open) {
+                    self.open_until.insert((*id, *partition), recorded.at);
+                }
                 self.shadow(*side).apply(*id, *partition, event);
                 if *side == Side::Target && matches!(event, LogEvent::Truncated { .. }) {
                     self.check_decided_is_kept(recorded.at, *id, *partition);
@@ -173,7 +180,7 @@ impl Judge {
 
     /// What was decided stays: an election that takes it away is a loss whoever is to blame.
     fn check_decided_is_kept(&mut self, now: Millis, id: TopicId, partition: Partition) {
-        let lost = self.target.log(id, partition).and_then(super::log::Log::lost_decided);
+        let lost = self.target.log(id, partition).and_then(Log::lost_decided);
         let (Some(offset), Some(topic)) = (lost, self.target.name(id)) else { return };
         if self.has_told_of_rollback {
             return;

@@ -97,6 +97,10 @@ impl Log {
         before.fold(self.end(), Offset::max)
     }
 
+    pub fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// The furthest that readers of committed records can have come by now.
     pub fn readable(&self) -> Offset {
         let first_open = self.open.values().filter_map(|offsets| offsets.first()).min();

@@ -215,6 +215,15 @@ impl Oracle {
         standing.filter(is_untold).map(|(partition, _)| partition)
     }
 
+    /// Whether a source transaction held records of the partition at some time since then.
+    pub fn was_open_since(&self, partition: &SourcePartition, since: Millis) -> bool {
+        self.judge.source.ids(&partition.topic).into_iter().any(|id| {
+            let place = (id, partition.partition);
+            let is_open = self.judge.source.log(id, partition.partition).is_some_and(log::Log::has_open);
+            is_open || self.judge.open_until.get(&place).is_some_and(|until| since <= *until)
+        })
+    }
+
     /// How many records the flow has settled, over all partitions.
     pub fn records_settled(&self) -> u64 {
         self.judge.standing.partitions.values().map(|progress| progress.records).sum()

@@ -29,6 +29,7 @@ struct Scene<'a> {
     oracle: Rc<RefCell<Oracle>>,
     administrator: Administrator,
     starts: BTreeMap<Slot, u32>,
+    started_at: BTreeMap<Slot, Millis>,
     /// What there was to copy when the slot's process started.
     ends: BTreeMap<Slot, Ends>,
     /// Partitions whose copy was gone by then, of which the ledger did not tell.
@@ -75,6 +76,7 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
         oracle,
         administrator,
         starts: BTreeMap::new(),
+        started_at: BTreeMap::new(),
         ends: BTreeMap::new(),
         untold: BTreeMap::new(),
         told_to_stop: BTreeSet::new(),
@@ -211,6 +213,7 @@ impl Scene<'_> {
         let start = self.starts.entry(slot).or_default();
         *start += 1;
         self.told_to_stop.remove(&slot);
+        self.started_at.insert(slot, self.handle.now());
         self.ends.insert(slot, self.handle.view(Side::Source, ends));
         self.untold.insert(slot, self.oracle.borrow().untold().cloned().collect());
         let flow = setup::flow(self.plan, slot, *start);
@@ -246,6 +249,12 @@ impl Scene<'_> {
             Exit::Halted(partitions) => partitions.keys().cloned().collect(),
             _ => Vec::new(),
         };
+        let since = self.started_at.get(&slot).copied().unwrap_or(0);
+        let said_open: Vec<SourcePartition> = match exit {
+            Exit::OpenTransactions(partitions) => partitions.keys().cloned().collect(),
+            _ => Vec::new(),
+        };
+        let never_open = said_open.into_iter().filter(|it| !oracle.was_open_since(it, since)).collect();
         let was_untold =
             |place: &&SourcePartition| self.untold.get(&slot).is_some_and(|it| it.contains(*place));
         let incarnation = setup::incarnation(slot, self.starts.get(&slot).copied().unwrap_or(0));
@@ -271,6 +280,7 @@ impl Scene<'_> {
                 .copied()
                 .unwrap_or(0),
             never_halted,
+            never_open,
             ledger_is_grown: self.ledger_is_grown(),
             was_denied: self.plan.denied_topics().any(|(_, topic)| is_of(exit, topic)),
         }

@@ -2,6 +2,7 @@
 
 mod clusters;
 mod copier;
+mod ends;
 mod halts;
 mod pins;
 

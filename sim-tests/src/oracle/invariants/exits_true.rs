@@ -19,7 +19,7 @@ pub enum Ended {
 }
 
 /// What the run knows of an instance that has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Circumstances {
     pub was_told_to_stop: bool,
     /// Its machine never reaches one of the clusters again.
@@ -39,6 +39,8 @@ pub struct Circumstances {
     pub was_fenced_by_instance: bool,
     /// Partitions that never halted, though a bounded run ended as if they had.
     pub never_halted: Vec<SourcePartition>,
+    /// Partitions in which no transaction was open since the start, though a bounded run ended as if one were.
+    pub never_open: Vec<SourcePartition>,
     /// The ledger has more partitions than there are lanes.
     pub ledger_is_grown: bool,
     /// It says that it has no right to a topic, and an administrator had taken that right away.
@@ -67,8 +69,11 @@ pub fn check(
             was_told_to_stop && circumstances.left_open.is_none()
         }
         Ended::Halted => is_bounded && circumstances.never_halted.is_empty(),
-        // Of a workload that leaves transactions to their time-outs.
-        Ended::OpenTransactions => is_bounded,
+        Ended::OpenTransactions => {
+            let never = &circumstances.never_open;
+            why = if never.is_empty() { why } else { format!("; but nothing was open in {never:?}") };
+            is_bounded && never.is_empty()
+        }
         Ended::Unsettled if is_bounded => was_told_to_stop,
         Ended::Unsettled => was_told_to_stop && (!circumstances.had_all_settled || is_cut_off),
         Ended::Unreachable => {
