@@ -142,7 +142,7 @@ impl Judge {
         broken.sort_by_key(|violation| violation.invariant);
         self.broken.extend(broken);
         self.note(settlement);
-        advances.iter().for_each(|advance| self.standing.take_in(advance, &self.target));
+        advances.iter().for_each(|advance| self.standing.take_in(settlement.at, advance, &self.target));
     }
 
     /// Takes in the ledger's records.

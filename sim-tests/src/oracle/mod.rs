@@ -137,10 +137,9 @@ impl Oracle {
             for event in events {
                 self.tell(now, What::Log { side, id, partition, event });
             }
-            if is_compacted {
-                if let Some(left) = offsets_left(cluster, id, partition) {
-                    self.tell(now, What::Compacted { side, id, partition, left });
-                }
+            let left = if is_compacted { offsets_left(cluster, id, partition) } else { None };
+            if let Some(left) = left {
+                self.tell(now, What::Compacted { side, id, partition, left });
             }
         }
     }
@@ -235,9 +234,10 @@ impl Oracle {
         standing.filter_map(|(partition, it)| Some((partition, it.halted.as_ref()?)))
     }
 
-    /// Whether the partition halted at some time, each time for a reason that was so.
-    pub fn was_halted(&self, partition: &SourcePartition) -> bool {
-        self.judge.standing.partitions.get(partition).is_some_and(|progress| progress.was_halted)
+    /// Whether the partition stood halted at some time since then, each time for a reason that was so.
+    pub fn was_halted_since(&self, partition: &SourcePartition, since: Millis) -> bool {
+        let progress = self.judge.standing.partitions.get(partition);
+        progress.is_some_and(|it| it.halted.is_some() || it.halt_told.is_some_and(|told| since <= told))
     }
 }
 

@@ -31,8 +31,9 @@ pub struct Progress {
     pub halted: Option<Halt>,
     /// When this was settled, the target topic with the copies had been deleted already.
     pub copy_is_gone: bool,
-    /// A halt is lifted when its lane is taken, and shows again if its cause is still there.
-    pub was_halted: bool,
+    /// When it was last said to halt, or that it goes on: a halt is lifted when its lane is taken, and shows again if its
+    /// cause is still there.
+    pub halt_told: Option<Millis>,
 }
 
 /// Who wrote a lane's last claim.
@@ -110,10 +111,12 @@ impl Standing {
         }
     }
 
-    pub fn take_in(&mut self, advance: &Advance, target: &Shadow) {
+    pub fn take_in(&mut self, at: Millis, advance: &Advance, target: &Shadow) {
         let Some(entry) = &advance.entry else { return };
         let before = self.partitions.remove(&advance.partition);
-        let was_halted = before.as_ref().is_some_and(|before| before.was_halted) || entry.halted.is_some();
+        let stood_halted = before.as_ref().is_some_and(|before| before.halted.is_some());
+        let told_before = before.as_ref().and_then(|before| before.halt_told);
+        let halt_told = if stood_halted || entry.halted.is_some() { Some(at) } else { told_before };
         let last_copy = advance.copies_id.zip(advance.copies.last().map(|copy| copy.offset));
         let last_copy = last_copy.or(before.as_ref().and_then(|before| before.last_copy));
         let mut reached = before.map(|before| before.reached).unwrap_or_default();
@@ -133,7 +136,7 @@ impl Standing {
             read_since: advance.read_since,
             halted: entry.halted.clone(),
             copy_is_gone: target.is_deleted(entry.target_id),
-            was_halted,
+            halt_told,
         };
         self.partitions.insert(advance.partition.clone(), progress);
     }

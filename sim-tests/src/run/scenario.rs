@@ -245,11 +245,11 @@ impl Scene<'_> {
             let now = self.handle.view(Side::Source, |source| source.topic_id(&partition.topic));
             now.is_none() || now != id.map(|(_, id)| *id)
         };
+        let since = self.started_at.get(&slot).copied().unwrap_or(0);
         let told: Vec<SourcePartition> = match exit {
             Exit::Halted(partitions) => partitions.keys().cloned().collect(),
             _ => Vec::new(),
         };
-        let since = self.started_at.get(&slot).copied().unwrap_or(0);
         let said_open: Vec<SourcePartition> = match exit {
             Exit::OpenTransactions(partitions) => partitions.keys().cloned().collect(),
             _ => Vec::new(),
@@ -260,8 +260,9 @@ impl Scene<'_> {
         let incarnation = setup::incarnation(slot, self.starts.get(&slot).copied().unwrap_or(0));
         let lanes = self.handle.lanes(slot).into_iter().map(|lane| lane.0.cast_signed()).collect();
         let left_open = oracle.left_open(&incarnation, &lanes);
-        let may_halt =
-            |it: &SourcePartition| oracle.was_halted(it) || oracle.was_denied(&it.topic) || is_gone(it);
+        let may_halt = |it: &SourcePartition| {
+            oracle.was_halted_since(it, since) || oracle.was_denied(&it.topic) || is_gone(it)
+        };
         let never_halted = told.into_iter().filter(|it| !may_halt(it)).collect();
         Circumstances {
             untold: oracle.untold().find(was_untold).cloned(),

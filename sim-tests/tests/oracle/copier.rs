@@ -136,6 +136,12 @@ impl Copier {
         clusters.end(Side::Target, &self.producer, TransactionResult::Commit);
     }
 
+    /// As when a lane that was taken again finds that what halted it is over.
+    pub fn settle_nothing(&mut self, clusters: &mut Clusters) {
+        self.settle(clusters, &json!(null), &json!(null));
+        clusters.end(Side::Target, &self.producer, TransactionResult::Commit);
+    }
+
     fn settle(&mut self, clusters: &mut Clusters, run: &serde_json::Value, halted: &serde_json::Value) {
         let topic = self.tp.topic.as_str().to_owned();
         let key = json!({"kind": "entry", "topic": topic, "partition": self.tp.partition.0});

@@ -62,6 +62,24 @@ fn open_transactions_are_known_with_their_time() {
     assert!(!clusters.oracle.was_open_since(&SourcePartition::new("orders", 1), 0));
 }
 
+#[test]
+fn halts_are_known_with_their_time() {
+    let mut clusters = filled();
+    let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+    copier.copy(&mut clusters, 3);
+    assert!(!clusters.oracle.was_halted_since(&place(), 0));
+    let now = clusters.now();
+    clusters.source.delete_records_below(now, &tp(), 6);
+    clusters.observe();
+    copier.halt(&mut clusters, "gap", "the source deleted offsets 3 to 5 uncopied");
+    assert_eq!(clusters.oracle.violations(), []);
+    assert!(clusters.oracle.was_halted_since(&place(), clusters.now() + 1_000), "it stands");
+    copier.settle_nothing(&mut clusters);
+    let lifted = clusters.now();
+    assert!(clusters.oracle.was_halted_since(&place(), now));
+    assert!(!clusters.oracle.was_halted_since(&place(), lifted + 1));
+}
+
 fn standstill() -> Standstill {
     let lag = Lag { partition: place(), position: 3, end: 9, records: 6 };
     let scene = "instance 1 owns 0 lanes".to_owned();

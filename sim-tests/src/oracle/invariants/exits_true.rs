@@ -37,7 +37,7 @@ pub struct Circumstances {
     pub untold: Option<SourcePartition>,
     /// A broker told somebody that another member has its instance id.
     pub was_fenced_by_instance: bool,
-    /// Partitions that never halted, though a bounded run ended as if they had.
+    /// Partitions that did not stand halted since the start, though a bounded run ended as if they had.
     pub never_halted: Vec<SourcePartition>,
     /// Partitions in which no transaction was open since the start, though a bounded run ended as if one were.
     pub never_open: Vec<SourcePartition>,
