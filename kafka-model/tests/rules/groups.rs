@@ -51,6 +51,15 @@ fn send_join(bench: &mut Bench, consumer: &Consumer) -> RequestToken {
     bench.send(group_coordinator(bench), request)
 }
 
+/// A static member that is in, alone and not yet synced.
+fn joined_static(bench: &mut Bench, instance: &str) -> Consumer {
+    let member = static_consumer(instance);
+    let token = send_join(bench, &member);
+    bench.wait(0);
+    let response = joined(bench, token);
+    Consumer { id: response.member_id, generation: response.generation_id, ..member }
+}
+
 fn joined(bench: &Bench, token: RequestToken) -> JoinGroupResponse {
     let Response::JoinGroup(response) = bench.response(token) else { panic!() };
     response
@@ -301,11 +310,7 @@ fn rule_4_4_a_rebalance_interrupts_waiting_syncs() {
 #[test]
 fn rule_4_4_static_members_come_back_without_a_rebalance() {
     let mut bench = quick();
-    let mut first = static_consumer("one");
-    let token = send_join(&mut bench, &first);
-    bench.wait(0);
-    let response = joined(&bench, token);
-    (first.id, first.generation) = (response.member_id, response.generation_id);
+    let first = joined_static(&mut bench, "one");
     let token = send_sync(&mut bench, &first, &[(&first.id, "everything")]);
     assert_eq!(synced(&bench, token).error_code, NoError);
     let token = send_join(&mut bench, &static_consumer("one"));
@@ -383,11 +388,7 @@ fn rule_4_4_a_moved_coordinator_goes_on_from_what_was_written_down() {
 #[test]
 fn rule_4_4_a_member_that_a_moved_coordinator_never_hears_of_is_out() {
     let mut bench = quick();
-    let mut first = static_consumer("one");
-    let token = send_join(&mut bench, &first);
-    bench.wait(0);
-    let response = joined(&bench, token);
-    (first.id, first.generation) = (response.member_id, response.generation_id);
+    let first = joined_static(&mut bench, "one");
     send_sync(&mut bench, &first, &[(&first.id, "everything")]);
     let token = send_join(&mut bench, &static_consumer("one"));
     assert_eq!(joined(&bench, token).error_code, NoError);
