@@ -5,14 +5,8 @@ use super::draw::Draw;
 use super::{Action, Cluster, FaultClass, Plan, Profile, TimedAction, actions};
 use runtime_sim::{Moment, Random, Slot};
 
-const SEARCH_HEAL_MS: i64 = 400_000;
-
 /// Whatever else the seed draws, these classes of faults are on.
 pub fn extend(plan: &mut Plan, on: &[FaultClass]) {
-    // Each record that is too large for its copy is searched for in many requests.
-    if plan.rare.target_replication_ms.is_some() && !plan.rare.target_bytes_max.is_empty() {
-        plan.heal_ms = plan.heal_ms.max(SEARCH_HEAL_MS);
-    }
     let is_slow = 0 < plan.rare.target_throttle_ms;
     if is_slow || (plan.profile.is_quiet() && on.is_empty()) {
         return;
