@@ -9,9 +9,13 @@ use anyhow::{Context, Result, ensure};
 /// Marks every container with the test process that started it.
 pub const OWNER_LABEL: &str = "verbatim.owner";
 
+/// In seconds. No command takes as long; an engine that is stuck answers none.
+const COMMAND_MAX: &str = "300";
+
 /// Runs one docker command; its standard output, trimmed.
 pub fn docker(arguments: &[&str]) -> Result<String> {
-    let output = Command::new("docker")
+    let output = Command::new("timeout")
+        .args(["--kill-after=10", COMMAND_MAX, "docker"])
         .args(arguments)
         .stdin(Stdio::null())
         .output()

@@ -19,6 +19,7 @@ pub mod proxy;
 pub mod report;
 pub mod require;
 pub mod transactions;
+pub mod watchdog;
 pub mod wire;
 pub mod workload;
 

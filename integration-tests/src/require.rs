@@ -8,15 +8,18 @@ use crate::kafka::{IMAGE_3_9, default_image};
 
 /// First line of every test on real brokers: returns from it when there is no Docker or no Kafka image,
 /// having said so past the test harness's capture. With `CI` or `VERBATIM_REQUIRE_KAFKA=1` set it fails instead.
+/// From here to its end the test is watched: one that hangs ends the process and shows its stacks.
 #[macro_export]
 macro_rules! require_kafka {
     () => {
         $crate::require_kafka!($crate::kafka::default_image())
     };
     ($image:expr) => {
-        if !$crate::require::kafka(&$image, ::std::thread::current().name().unwrap_or("a test")) {
+        let test = ::std::thread::current().name().unwrap_or("a test").to_owned();
+        if !$crate::require::kafka(&$image, &test) {
             return;
         }
+        let _watched = $crate::watchdog::watch(&test);
     };
 }
 

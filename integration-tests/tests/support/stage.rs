@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use integration_tests::kafka::{Broker, BrokerOptions};
+use integration_tests::watchdog;
 
 /// For waits that promise nothing about time.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -25,5 +26,5 @@ pub fn target() -> &'static Broker {
 pub fn alone() -> MutexGuard<'static, ()> {
     static STAGE: Mutex<()> = Mutex::new(());
     // A test that failed leaves nothing behind but its topics.
-    STAGE.lock().unwrap_or_else(PoisonError::into_inner)
+    watchdog::waiting(|| STAGE.lock().unwrap_or_else(PoisonError::into_inner))
 }
