@@ -23,6 +23,15 @@ pub enum Fault {
     Outlived,
     /// A step of a client took long.
     SlowStep,
+    /// An instance stood still for longer than a transaction may stay open.
+    LongPause,
+    /// A mirror heard of nothing for a while, though its clients went on.
+    WorkerStalled,
+    /// A tool removed a member from the group.
+    MemberRemoved,
+    /// A tool initialised a lane's transactional id.
+    LaneFenced,
+    LedgerCompacted,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A scenario's hands in the world that it runs in.
 
 use crate::client::ClientFaults;
-use crate::counters::Counters;
+use crate::counters::{Counters, Fault};
 use crate::instance::{self, InstanceSettings};
 use crate::moments::Moment;
 use crate::network::{ConnectionId, Cut, NetworkFaults, Outgoing, Sender};
@@ -142,6 +142,17 @@ impl Handle {
     /// SIGCONT.
     pub fn resume(&self, slot: Slot) {
         instance::resume(&self.shared, slot);
+    }
+
+    /// Until it is told otherwise, the mirror of the slot's process hears of nothing, as if its worker were stuck.
+    /// Its clients go on: they fetch, retry, and keep the seat in the group.
+    pub fn stall(&self, slot: Slot, is_stalled: bool) {
+        instance::stall(&self.shared, slot, is_stalled);
+    }
+
+    /// Counts a fault that the scenario has injected by itself.
+    pub fn count(&self, fault: Fault) {
+        self.shared.act(|universe| universe.counters.fault(fault));
     }
 
     /// SIGTERM.

@@ -1,6 +1,7 @@
 //! A process of the mirror: a madsim node that can be killed, paused and started again.
 
 use crate::client::{Process, ProcessSettings};
+use crate::counters::Fault;
 use crate::network::Sender;
 use crate::random::Random;
 use crate::shared::Shared;
@@ -10,6 +11,7 @@ use kafka_model::{BrokerId, Millis};
 use madsim::task::NodeId;
 use std::cell::RefCell;
 use std::pin::Pin;
+use std::task::Waker;
 use verbatim_core::config::Flow;
 use verbatim_core::fault::{Mutant, Planted};
 use verbatim_core::time::{Instant, Now, Timestamp};
@@ -146,6 +148,23 @@ fn set_paused(shared: &Shared, slot: Slot, is_paused: bool) {
         universe.trace.note(now, if is_paused { "pauses" } else { "resumes" }, &slot, &());
     });
     if is_paused { handle.pause(node) } else { handle.resume(node) }
+}
+
+pub(crate) fn stall(shared: &Shared, slot: Slot, is_stalled: bool) {
+    let waker = shared.slots(|slots| {
+        let state = slots.of(slot);
+        let changes = std::mem::replace(&mut state.is_stalled, is_stalled) != is_stalled;
+        changes.then(|| state.process.as_mut().and_then(|process| process.waker.take()))
+    });
+    let Some(waker) = waker else { return };
+    shared.act(|universe| {
+        if is_stalled {
+            universe.counters.fault(Fault::WorkerStalled);
+        }
+        let now = universe.now();
+        universe.trace.note(now, if is_stalled { "stalls" } else { "goes on" }, &slot, &());
+    });
+    waker.into_iter().for_each(Waker::wake);
 }
 
 /// madsim starts a node's first task from a closure that must be `Send`, although all runs on this thread: the

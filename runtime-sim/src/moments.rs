@@ -21,9 +21,12 @@ pub enum Moment {
     Revoking,
     /// JoinGroup is sent, and not answered.
     JoinSent,
+    /// A lane is given up with what it had under way, and the group is not told yet that others may have it.
+    LaneClosed,
 }
 
 impl Moment {
+    /// All at which anything may strike at any time. A lane is closed too seldom for that.
     pub const ALL: &[Moment] = &[
         Moment::ProduceSent,
         Moment::RunAcknowledged,

@@ -38,6 +38,8 @@ pub(crate) struct SlotState {
     pub(crate) waiting: BTreeMap<Moment, Vec<Deed>>,
     /// Brokers that the machine does not reach, or that do not reach it.
     pub(crate) unreachable: Unreachable,
+    /// The worker of a process here hears of nothing, though its clients go on.
+    pub(crate) is_stalled: bool,
     /// How far the wall clock of the machine is off.
     pub(crate) wall_skew_ms: Millis,
     pub(crate) times_started: u32,

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
 use verbatim_core::command::Command;
-use verbatim_core::event::{Event, GroupEvent};
+use verbatim_core::event::{Event, GroupEvent, Urgency};
 use verbatim_core::failure::Side;
 use verbatim_core::time::{Instant, Now};
 use verbatim_core::{LaneId, World};
@@ -54,7 +54,7 @@ impl SimWorld {
         let now = self.shared.now();
         self.shared.act(|universe| universe.note_poll("instance", &(self.slot, self.start)));
         self.count_step(now);
-        let Some(told_to_stop) = self.look_at_slot() else { return Poll::Pending };
+        let Some((told_to_stop, is_stalled)) = self.look_at_slot() else { return Poll::Pending };
         let arrived = self.shared.act(|universe| universe.take_arrived(self.start));
         let has_arrived = !arrived.is_empty();
         self.process.arrive(now, arrived.into_iter().map(|incoming| (incoming.token, incoming.outcome)));
@@ -65,6 +65,10 @@ impl SimWorld {
             if self.carry_out() {
                 return Poll::Pending;
             }
+        }
+        if is_stalled {
+            self.wait(None, context.waker());
+            return Poll::Pending;
         }
         if let Some(urgency) = told_to_stop {
             self.process.is_told_to_stop();
@@ -87,17 +91,18 @@ impl SimWorld {
         assert!(self.steps.1 < STEPS_MAX, "slot {} takes step after step and never waits", self.slot.0);
     }
 
-    /// What it was told, if anything; none when the process is no more.
-    fn look_at_slot(&mut self) -> Option<Option<verbatim_core::event::Urgency>> {
+    /// What it was told, if anything, and whether its worker is stuck; none when the process is no more.
+    fn look_at_slot(&mut self) -> Option<(Option<Urgency>, bool)> {
         let faults = self.shared.setup(|setup| setup.client.clone());
         let (idle, partial) = (!self.process.is_in_transaction(), self.process.has_partial_send());
-        let (told, skew, crashes) = self.shared.slots(|slots| {
+        let (told, is_stalled, skew, crashes) = self.shared.slots(|slots| {
             let state = slots.running(self.slot, self.start)?;
-            let skew = state.wall_skew_ms;
+            let (skew, is_stalled) = (state.wall_skew_ms, state.is_stalled);
             let process = state.process.as_mut()?;
             process.is_in_transaction = !idle;
             process.has_partial_send = partial;
-            Some((process.told_to_stop.take(), skew, process.crashes_when_idle && idle))
+            let told = if is_stalled { None } else { process.told_to_stop.take() };
+            Some((told, is_stalled, skew, process.crashes_when_idle && idle))
         })?;
         self.process.set_faults(faults);
         self.wall_skew_ms = skew;
@@ -106,7 +111,7 @@ impl SimWorld {
             crash_now(&self.shared, self.slot);
             return None;
         }
-        Some(told)
+        Some((told, is_stalled))
     }
 
     fn happened(&mut self, now: Millis, event: Event) -> (Now, Event) {

@@ -51,6 +51,14 @@ impl Cut {
     pub fn changes_below(&self, offset: Offset) -> bool {
         self.at < offset || self.reopened.range(..offset).next().is_some()
     }
+
+    /// Whether readers see something else at `offset` since: it went, or it was aborted until the cut took the marker,
+    /// and was committed by another one after it.
+    pub fn shows_anew(&self, log: &Log, offset: Offset) -> bool {
+        let was_aborted = self.reopened.get(&offset) == Some(&Fate::Aborted);
+        let is_committed = log.held(offset).is_some_and(|held| held.fate == Fate::Committed);
+        self.at <= offset || (was_aborted && is_committed)
+    }
 }
 
 /// All that a partition of one topic id ever held.
@@ -315,6 +323,27 @@ mod tests {
     fn appended(base_offset: Offset, value: &'static str) -> LogEvent {
         let record = Record::new(1, None, Some(value.into()));
         LogEvent::Appended(Arc::new(RecordBatch { base_offset, ..RecordBatch::new(vec![record]) }))
+    }
+
+    fn transactional(base_offset: Offset, value: &'static str) -> LogEvent {
+        let record = Record::new(1, None, Some(value.into()));
+        let batch = RecordBatch::new(vec![record]).from_producer(7, 0, 0);
+        LogEvent::Appended(Arc::new(RecordBatch { base_offset, ..batch.transactional() }))
+    }
+
+    #[test]
+    fn a_cut_that_takes_the_marker_of_an_abort_can_show_what_was_aborted() {
+        let mut log = Log::default();
+        log.apply(&transactional(0, "a"));
+        log.apply(&appended(1, "b"));
+        log.end_transaction(7, TransactionResult::Abort, Some(2));
+        log.apply(&LogEvent::Truncated { to: 2 });
+        assert!(!log.cuts_since(0)[0].shows_anew(&log, 0), "nobody has decided about it anew yet");
+        log.end_transaction(7, TransactionResult::Commit, Some(2));
+        let cut = &log.cuts_since(0)[0];
+        assert!(cut.shows_anew(&log, 0));
+        assert!(!cut.shows_anew(&log, 1), "it was never in doubt");
+        assert!(cut.shows_anew(&log, 2), "it went");
     }
 
     #[test]

@@ -58,6 +58,11 @@ pub enum Action {
     Resume {
         slot: Slot,
     },
+    /// The worker of the slot's process is stuck, or goes on; its clients go on all the while.
+    StallWorker {
+        slot: Slot,
+        is_stalled: bool,
+    },
     Stop {
         slot: Slot,
         urgency: Urgency,
@@ -162,6 +167,17 @@ pub enum Action {
     DeleteGroup,
     /// A tool commits offsets into the group.
     CommitForeignOffsets,
+    /// A tool removes the n-th member from the group.
+    RemoveMember {
+        member: u8,
+    },
+    /// A tool initialises a lane's transactional id, which fences whoever has the lane.
+    FenceLane {
+        lane: u32,
+    },
+    CompactLedger {
+        lane: u32,
+    },
     ExpireTransactionalId {
         lane: u32,
     },

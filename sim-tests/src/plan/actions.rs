@@ -60,6 +60,8 @@ impl Draft<'_> {
             | FaultClass::Pause
             | FaultClass::Stop
             | FaultClass::CutOff
+            | FaultClass::WorkerStall
+            | FaultClass::CrashInRelease
             | FaultClass::ClockSkew => {
                 self.strike_instance(class, at);
             }
@@ -87,6 +89,10 @@ impl Draft<'_> {
             FaultClass::AdminTool => {
                 let deletes = self.random.chance(0.5);
                 self.push(at, if deletes { Action::DeleteGroup } else { Action::CommitForeignOffsets });
+            }
+            FaultClass::LedgerCompaction => {
+                let lane = self.lane();
+                self.push(at, Action::CompactLedger { lane });
             }
             FaultClass::IdExpiry => {
                 let lane = self.lane();
@@ -134,6 +140,15 @@ impl Draft<'_> {
                 self.push(at, cut(true));
                 let end = at + self.duration(500.0, 90_000.0);
                 self.push(end, cut(false));
+            }
+            FaultClass::WorkerStall => {
+                self.push(at, Action::StallWorker { slot, is_stalled: true });
+                let end = at + self.duration(500.0, 90_000.0);
+                self.push(end, Action::StallWorker { slot, is_stalled: false });
+            }
+            FaultClass::CrashInRelease => {
+                self.push(at, Action::CrashAt { slot, moment: Moment::LaneClosed });
+                self.push(back + 5_000, Action::Start { slot });
             }
             FaultClass::ClockSkew => {
                 let milliseconds = self.random.between(-3_600_000, 3_600_000);

@@ -1,5 +1,7 @@
 use super::draw::Draw;
-use super::{Action, FaultClass, FlowPlan, Plan, ProducerPlan, Profile, TopicPlan, actions, later, rarities};
+use super::{
+    Action, FaultClass, FlowPlan, Plan, ProducerPlan, Profile, TopicPlan, actions, later, latest, rarities,
+};
 use runtime_sim::Random;
 
 /// The least that a run takes with faults and workload.
@@ -20,12 +22,14 @@ pub fn generate_with(seed: u64, on: &[FaultClass]) -> Plan {
         plan.actions.retain(|timed| {
             matches!(timed.action, Action::Start { .. }) && timed.at_ms <= actions::STARTED_MS
         });
+    } else {
+        latest::extend(&mut plan);
     }
     later::extend(&mut plan, on);
     plan
 }
 
-/// The plan that the seed had before there was anything in [`later`].
+/// The plan that the seed had before there was anything in [`later`] and [`latest`].
 pub fn generate_as_before(seed: u64) -> Plan {
     let mut random = Random::of(seed, "plan");
     let profile = Profile::draw(&mut random);

@@ -7,6 +7,7 @@ mod draw;
 mod flow;
 mod generate;
 mod later;
+mod latest;
 mod producers;
 mod profile;
 mod rarities;
@@ -16,6 +17,7 @@ pub use deaths::generate_deaths;
 pub use draw::Draw;
 pub use flow::FlowPlan;
 pub use generate::{generate, generate_as_before, generate_with};
+pub use latest::LONG_PAUSE_MS;
 pub use producers::{ProducerKind, ProducerPlan};
 pub use profile::{FaultClass, Profile};
 pub use rarities::Rarities;
@@ -55,6 +57,11 @@ impl Plan {
             Action::DenyTopic { cluster, topic, is_denied: true } => Some((*cluster, topic.as_str())),
             _ => None,
         })
+    }
+
+    /// Those that end what outlasts the time in which faults strike.
+    pub fn late_actions(&self) -> impl Iterator<Item = &TimedAction> {
+        self.actions.iter().filter(|timed| self.active_ms <= timed.at_ms)
     }
 
     pub fn to_json(&self) -> String {

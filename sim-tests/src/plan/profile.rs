@@ -68,7 +68,7 @@ fault_classes! {
     Throttling = 'q' from 0.3 to 3.0,
     /// Members of the group are thrown out.
     RebalanceStorm = 'o' from 1.0 to 15.0,
-    /// Somebody's tool deletes the group's offsets, or the whole group.
+    /// Somebody's tool removes members of the group, takes lanes over, or commits offsets into the group.
     AdminTool = 't' from 0.2 to 2.0,
     IdExpiry = 'i' from 0.2 to 2.0,
     MarkerDelay = 'y' from 0.5 to 6.0,
@@ -93,6 +93,12 @@ fault_classes! {
     CutOff = 'C' from 0.3 to 3.0,
     /// Clients lose their right to a topic, and get it back.
     TopicsDenied = 'N' from 0.2 to 1.5,
+    /// The mirror of an instance hears of nothing for a while, though its clients go on and keep its seat.
+    WorkerStall = 'h' from 0.5 to 4.0,
+    /// An instance dies while it gives its lanes to others.
+    CrashInRelease = 'v' from 0.5 to 6.0,
+    /// The ledger is compacted as far as it can be.
+    LedgerCompaction = 'j' from 0.5 to 8.0,
 }
 
 /// Those that came when seeds had shown bugs already: drawn apart, so that older seeds keep their plans in all else.
@@ -103,6 +109,10 @@ pub const LATER: &[FaultClass] = &[
     FaultClass::CutOff,
     FaultClass::TopicsDenied,
 ];
+
+/// Those that came after these, and are drawn apart for the same reason.
+pub const LATEST: &[FaultClass] =
+    &[FaultClass::WorkerStall, FaultClass::CrashInRelease, FaultClass::LedgerCompaction];
 
 /// Which classes of faults a seed has, and how often each strikes.
 ///
@@ -123,7 +133,8 @@ impl Profile {
         }
         let mut rates = BTreeMap::new();
         let mut classes = 0;
-        for class in FaultClass::ALL.iter().filter(|class| !LATER.contains(class)) {
+        for class in FaultClass::ALL.iter().filter(|class| !LATER.contains(class) && !LATEST.contains(class))
+        {
             classes += 1;
             rates.extend(class.draw(random));
         }
@@ -147,6 +158,11 @@ impl Profile {
                 self.rates.entry(*class).or_insert(rate);
             }
         }
+    }
+
+    /// The classes that came last, for a profile that has faults at all.
+    pub fn draw_latest(random: &mut Random) -> Profile {
+        Profile { rates: LATEST.iter().filter_map(|class| class.draw(random)).collect() }
     }
 
     pub fn rate(&self, class: FaultClass) -> Option<f64> {

@@ -20,6 +20,8 @@ pub struct Rarities {
     pub starts_at_end: bool,
     /// The flow starts with what has this timestamp or a later one.
     pub starts_at_ms: Option<i64>,
+    /// A bounded run that has ended is run again, as by a timer.
+    pub runs_again: bool,
 }
 
 /// Draws them apart from the rest, so that one more of them changes nothing else of a seed's plan.

@@ -8,14 +8,16 @@ use kafka_model::api::create_topics::{CreateTopicsRequest, NewTopic};
 use kafka_model::api::delete_groups::DeleteGroupsRequest;
 use kafka_model::api::delete_topics::{DeleteTopicsRequest, TopicToDelete};
 use kafka_model::api::describe_groups::DescribeGroupsRequest;
+use kafka_model::api::init_producer_id::InitProducerIdRequest;
+use kafka_model::api::leave_group::{LeaveGroupRequest, LeavingMember};
 use kafka_model::api::offset_commit::{OffsetCommitRequest, OffsetToCommit};
 use kafka_model::group::Committer;
 use kafka_model::{
     BrokerId, ClientId, Cluster, CoordinatorKind, GroupId, MemberId, Millis, Outcome, Reply, Request,
     RequestHeader, RequestToken, Response, TransactionalId,
 };
-use kafka_types::{Partition, TopicName, TopicPartition};
-use runtime_sim::Handle;
+use kafka_types::{ErrorCode, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Partition, TopicName, TopicPartition};
+use runtime_sim::{Fault, Handle};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use verbatim_core::failure::Side;
@@ -47,11 +49,7 @@ impl Administrator {
                 self.on(*cluster, |it, now| it.restart_broker(now, BrokerId(*broker)));
             }
             Action::MoveLeader { cluster, topic, partition } => {
-                let tp = TopicPartition::new(topic.as_str(), *partition);
-                self.on(*cluster, |it, now| match next_leader(it, &tp) {
-                    Some(to) => it.move_leader(now, &tp, to),
-                    None => Vec::new(),
-                });
+                self.move_leader(*cluster, &TopicPartition::new(topic.as_str(), *partition));
             }
             Action::MoveTransactionCoordinator { lane, to } => {
                 let key = format!("verbatim-{FLOW}-{lane}");
@@ -79,6 +77,9 @@ impl Administrator {
                 self.ask(Named::Target, DeleteGroupsRequest { groups: vec![group()] });
             }
             Action::CommitForeignOffsets => self.commit_foreign_offsets(),
+            Action::RemoveMember { member } => self.remove_member(usize::from(*member)),
+            Action::FenceLane { lane } => self.fence_lane(*lane),
+            Action::CompactLedger { lane } => self.compact_ledger(*lane),
             Action::ExpireTransactionalId { lane } => self.expire_transactional_id(*lane),
             Action::ExpireProducers { cluster } => self.expire_producers(*cluster),
             Action::DelayMarkers { cluster, topic, partition, milliseconds } => {
@@ -104,10 +105,18 @@ impl Administrator {
             | Action::CutOffForGood { .. }
             | Action::Pause { .. }
             | Action::Resume { .. }
+            | Action::StallWorker { .. }
             | Action::Stop { .. }
             | Action::SkewClock { .. } => return false,
         }
         true
+    }
+
+    fn move_leader(&self, cluster: Named, tp: &TopicPartition) {
+        self.on(cluster, |it, now| match next_leader(it, tp) {
+            Some(to) => it.move_leader(now, tp, to),
+            None => Vec::new(),
+        });
     }
 
     fn act_on_topic(&self, action: &Action) {
@@ -251,6 +260,42 @@ impl Administrator {
     fn expire_member(&self, number: usize) {
         if let Some(member) = self.members().get(number) {
             self.on(Named::Target, |it, now| it.expire_member(now, &group(), member));
+        }
+    }
+
+    fn remove_member(&self, number: usize) {
+        let Some(member_id) = self.members().get(number).cloned() else { return };
+        let members = vec![LeavingMember { member_id, group_instance_id: None }];
+        let answers = self.ask(Named::Target, LeaveGroupRequest { group_id: group(), members });
+        let is_gone = |answer: &Response| matches!(answer, Response::LeaveGroup(it) if it.members.iter().any(|it| !it.1.is_error()));
+        if answers.iter().any(is_gone) {
+            self.handle.count(Fault::MemberRemoved);
+        }
+    }
+
+    fn fence_lane(&self, lane: u32) {
+        let request = InitProducerIdRequest {
+            transactional_id: Some(TransactionalId::from(format!("verbatim-{FLOW}-{lane}"))),
+            transaction_timeout_ms: 60_000,
+            producer_id: NO_PRODUCER_ID,
+            producer_epoch: NO_PRODUCER_EPOCH,
+        };
+        // Where a transaction is open, it is ended first and the tool told to come again.
+        let answers = self.ask(Named::Target, request);
+        let is_begun = |answer: &Response| {
+            let Response::InitProducerId(it) = answer else { return false };
+            matches!(it.error_code, ErrorCode::None | ErrorCode::ConcurrentTransactions)
+        };
+        if answers.iter().any(is_begun) {
+            self.handle.count(Fault::LaneFenced);
+        }
+    }
+
+    fn compact_ledger(&self, lane: u32) {
+        let tp = TopicPartition::new(ledger().as_str(), i32::try_from(lane).unwrap_or(0));
+        if self.handle.view(Side::Target, |it| it.partition_view(&tp).is_some()) {
+            self.on(Named::Target, |it, now| it.compact_partition(now, &tp));
+            self.handle.count(Fault::LedgerCompacted);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::clusters::{Administrator, partitions, side};
 use super::setup::{self, BROKERS};
-use crate::plan::{Cluster as Named, Plan};
+use crate::plan::{Action, Cluster as Named, Plan, TimedAction};
 use kafka_model::BrokerId;
 use runtime_sim::{Handle, NetworkFaults, Slot};
 use verbatim_core::failure::Side;
@@ -34,7 +34,11 @@ pub fn heal(handle: &Handle, administrator: &Administrator, plan: &Plan, start: 
     for slot in (0..u32::from(plan.flow.instances)).map(Slot) {
         handle.crash_at_no_moment(slot);
         handle.reconnect(slot);
-        handle.resume(slot);
+        handle.stall(slot, false);
+        let goes_on_later = |timed: &TimedAction| timed.action == Action::Resume { slot };
+        if !plan.late_actions().any(goes_on_later) {
+            handle.resume(slot);
+        }
         if !handle.is_running(slot) {
             start(slot);
         }

@@ -4,11 +4,11 @@ use super::{Findings, Planted, heal, setup};
 use crate::oracle::{
     Circumstances, Ends, Invariant, Oracle, Over, Standstill, Violation, ends, exits_true, pinned, unhealed,
 };
-use crate::plan::{Action, Cluster as Named, FaultClass, Plan, Urgency as Asked};
+use crate::plan::{Action, Cluster as Named, FaultClass, LONG_PAUSE_MS, Plan, TimedAction, Urgency as Asked};
 use crate::workload::{self, Workload};
 use kafka_model::{BrokerId, Millis};
 use kafka_types::{ErrorCode, SourcePartition};
-use runtime_sim::{Cut, Handle, Moment, Slot};
+use runtime_sim::{Cut, Fault, Handle, Moment, Slot};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -95,16 +95,21 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
 impl Scene<'_> {
     /// Workload and faults; whether nothing is wrong yet.
     async fn attack(&mut self) -> bool {
-        for timed in &self.plan.actions {
+        // What lasts longer than the faults strike ends in the time after them.
+        for timed in self.plan.actions.iter().filter(|timed| timed.at_ms < self.plan.active_ms) {
             if !self.sleep_until(timed.at_ms).await {
                 return false;
             }
-            self.handle.note("action", &format!("{:?}", timed.action));
-            if !self.administrator.act(&timed.action) {
-                self.act_on_instance(&timed.action);
-            }
+            self.act(&timed.action);
         }
         self.sleep_until(self.plan.active_ms).await
+    }
+
+    fn act(&mut self, action: &Action) {
+        self.handle.note("action", &format!("{action:?}"));
+        if !self.administrator.act(action) {
+            self.act_on_instance(action);
+        }
     }
 
     /// Whether nothing went wrong until then.
@@ -113,6 +118,9 @@ impl Scene<'_> {
             let next = at.min(self.handle.now() + LOOK_EVERY_MS);
             self.handle.sleep_until(next).await;
             self.judge_exits();
+            if self.plan.rare.runs_again && next < self.plan.active_ms {
+                self.run_again();
+            }
             self.oracle.borrow_mut().found_at(self.handle.steps());
             if !self.oracle.borrow().violations().is_empty() {
                 return false;
@@ -144,7 +152,8 @@ impl Scene<'_> {
                 self.cut_for_good = Some((*slot, side(*cluster)));
                 self.cut_for_good();
             }
-            Action::Pause { slot } => self.handle.pause(*slot),
+            Action::StallWorker { slot, is_stalled } => self.handle.stall(*slot, *is_stalled),
+            Action::Pause { slot } => self.pause(*slot),
             Action::Resume { slot } => self.handle.resume(*slot),
             Action::SkewClock { slot, milliseconds } => self.handle.set_wall_skew(*slot, *milliseconds),
             Action::Stop { slot, urgency } => {
@@ -176,6 +185,9 @@ impl Scene<'_> {
             | Action::ExpireMember { .. }
             | Action::DeleteGroup
             | Action::CommitForeignOffsets
+            | Action::RemoveMember { .. }
+            | Action::FenceLane { .. }
+            | Action::CompactLedger { .. }
             | Action::ExpireTransactionalId { .. }
             | Action::ExpireProducers { .. }
             | Action::DelayMarkers { .. } => {}
@@ -199,6 +211,27 @@ impl Scene<'_> {
     fn cut_for_good(&self) {
         if let Some((slot, side)) = self.cut_for_good {
             self.handle.cut_off(slot, side, None, Cut::Both);
+        }
+    }
+
+    fn pause(&self, slot: Slot) {
+        let now = self.handle.now();
+        let is_end = |timed: &&TimedAction| now < timed.at_ms && timed.action == Action::Resume { slot };
+        let end = self.plan.actions.iter().find(is_end);
+        let stands_still = !self.handle.is_running(slot) || self.handle.is_paused(slot);
+        if !stands_still && end.is_some_and(|end| now + LONG_PAUSE_MS <= end.at_ms) {
+            self.handle.count(Fault::LongPause);
+        }
+        self.handle.pause(slot);
+    }
+
+    /// Bounded runs that came to their end by themselves are started again.
+    fn run_again(&mut self) {
+        let slots: Vec<Slot> = self.starts.keys().copied().collect();
+        for slot in slots {
+            if !self.told_to_stop.contains(&slot) && self.handle.exit(slot).is_some() {
+                self.start(slot);
+            }
         }
     }
 
@@ -273,13 +306,9 @@ impl Scene<'_> {
             may_be_unreachable: self.may_be_unreachable(),
             is_bounded: self.plan.flow.is_bounded,
             short_of,
-            was_fenced_by_instance: 0 < self
-                .handle
-                .counters()
-                .errors
-                .get(&(Side::Target, ErrorCode::FencedInstanceId))
-                .copied()
-                .unwrap_or(0),
+            was_fenced_by_instance: [Side::Source, Side::Target]
+                .into_iter()
+                .any(|side| self.handle.counters().errors.contains_key(&(side, ErrorCode::FencedInstanceId))),
             never_halted,
             never_open,
             ledger_is_grown: self.ledger_is_grown(),
@@ -309,10 +338,13 @@ impl Scene<'_> {
 
     /// Faults are over: how long the mirror took to have nothing left to do.
     async fn heal(&mut self, workload: &Workload) -> Option<Millis> {
-        let began = self.handle.now();
         let (handle, administrator) = (self.handle.clone(), self.administrator.clone());
         heal::heal(&handle, &administrator, self.plan, &mut |slot| self.start(slot));
         self.cut_for_good();
+        if !self.let_pauses_end().await {
+            return None;
+        }
+        let began = self.handle.now();
         let mut seen = Vec::new();
         loop {
             if !self.sleep_until(self.handle.now() + LOOK_EVERY_MS).await {
@@ -365,6 +397,18 @@ impl Scene<'_> {
         let mut oracle = self.oracle.borrow_mut();
         unhealed(&standstill).into_iter().for_each(|it| oracle.report(it));
         oracle.audit(standstill.at, Over::Unhealed);
+    }
+
+    /// Whether nothing went wrong until the last instance goes on that stands still.
+    async fn let_pauses_end(&mut self) -> bool {
+        let plan = self.plan;
+        for timed in plan.late_actions() {
+            if !self.sleep_until(timed.at_ms).await {
+                return false;
+            }
+            self.act(&timed.action);
+        }
+        true
     }
 
     /// Everything is settled: instances end, and the last questions are asked.

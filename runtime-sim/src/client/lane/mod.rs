@@ -17,6 +17,7 @@ mod transaction;
 use super::io::Io;
 use super::library::Place;
 use super::marks::Mark;
+use crate::moments::Moment;
 use kafka_model::Millis;
 use kafka_types::TopicName;
 use ledger_reader::{LedgerReader, ReadUntil};
@@ -143,6 +144,7 @@ impl Lane {
             }
             LaneCommand::Close => {
                 self.abandon(io);
+                io.wire.mark(Mark::Moment(Moment::LaneClosed));
                 self.producer_out.emit(attempt, LaneEvent::Closed);
             }
             LaneCommand::ReadClaims => {

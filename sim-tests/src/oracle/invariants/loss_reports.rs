@@ -169,7 +169,9 @@ fn is_cut_back(
     }
     let fits = match numbers(halt).as_slice() {
         [] => true,
-        [differs_from] => *differs_from <= position && cuts().any(|cut| cut.at <= *differs_from),
+        [differs_from] => {
+            *differs_from <= position && cuts().any(|cut| cut.shows_anew(source, *differs_from))
+        }
         [end, told] => *told == position && *end < position && cuts().any(|cut| cut.at <= *end),
         _ => false,
     };
