@@ -41,6 +41,8 @@ pub struct Surroundings<'a> {
     pub topics: &'a TargetTopics,
 }
 
+type SourceOffsets = BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>>;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Step {
     /// The ends are to be asked for again.
@@ -50,6 +52,11 @@ enum Step {
     Surveying(Ask),
     /// Where read_committed readers of the source stand.
     ProbingSource(Ask),
+    /// Whether the source holds anything beyond that. A topic that was made anew can be shorter than its end.
+    ProbingBeyond {
+        ask: Ask,
+        stable: SourceOffsets,
+    },
     /// Whether readers of the target see what is settled; what halted is judged by the same survey as the rest, since
     /// by the time of the answer its lane may be another instance's.
     ProbingTarget {
@@ -106,6 +113,7 @@ impl BoundedRun {
             Step::Fixing(_)
             | Step::Surveying(_)
             | Step::ProbingSource(_)
+            | Step::ProbingBeyond { .. }
             | Step::ProbingTarget { .. }
             | Step::ProvingTarget { .. }
             | Step::NamingTransactions(_)
@@ -149,6 +157,12 @@ impl BoundedRun {
             (Step::ProbingSource(asked), Event::SourceOffsets { ask, answer }) if asked == ask => {
                 self.source_probed(ctx, answer);
             }
+            (Step::ProbingBeyond { ask: asked, stable }, Event::SourceOffsets { ask, answer })
+                if asked == ask =>
+            {
+                let stable = stable.clone();
+                self.beyond_probed(ctx, &stable, answer);
+            }
             (Step::ProbingTarget { ask: asked, halted }, Event::TargetEnds { ask, answer })
                 if asked == ask =>
             {
@@ -170,11 +184,7 @@ impl BoundedRun {
         None
     }
 
-    fn fixed(
-        &mut self,
-        ctx: &Context<'_, impl Faults>,
-        answer: &BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>>,
-    ) {
+    fn fixed(&mut self, ctx: &Context<'_, impl Faults>, answer: &SourceOffsets) {
         if let Some((partition, trouble)) =
             answer.iter().find_map(|(partition, end)| Some((partition, end.as_ref().err()?)))
         {
@@ -236,11 +246,7 @@ impl BoundedRun {
     }
 
     /// Nothing moved for a while: is all that is left held back by open transactions?
-    fn source_probed(
-        &mut self,
-        ctx: &mut Context<'_, impl Faults>,
-        answer: &BTreeMap<SourcePartition, Result<OffsetAndEpoch, Trouble>>,
-    ) {
+    fn source_probed(&mut self, ctx: &mut Context<'_, impl Faults>, answer: &SourceOffsets) {
         self.step = Step::Idle;
         let held = |(partition, stable): (&SourcePartition, &Result<OffsetAndEpoch, Trouble>)| match stable {
             Ok(OffsetAndEpoch { offset: stable, .. }) => {
@@ -256,10 +262,30 @@ impl BoundedRun {
         let since = *self.held_since.get_or_insert(ctx.now.instant);
         if since + ctx.flow.wait_open <= ctx.now.instant {
             let ask = ctx.out.ask();
-            self.step = Step::NamingTransactions(ask);
+            self.step = Step::ProbingBeyond { ask, stable: answer.clone() };
             let partitions = answer.keys().cloned().collect();
-            ctx.out.push(Command::OpenTransactions { ask, partitions });
+            ctx.out.push(Command::SourceOffsets { ask, partitions, at: Place::HighWatermark });
         }
+    }
+
+    /// A transaction holds back what lies between where readers stand and the end of what is replicated.
+    fn beyond_probed(
+        &mut self,
+        ctx: &mut Context<'_, impl Faults>,
+        stable: &SourceOffsets,
+        answer: &SourceOffsets,
+    ) {
+        let offset = |of: &SourceOffsets, partition| Some(of.get(partition)?.as_ref().ok()?.offset);
+        let has_more = |partition| offset(stable, partition) < offset(answer, partition);
+        if !stable.keys().all(has_more) {
+            self.step = Step::Idle;
+            self.held_since = None;
+            return;
+        }
+        let ask = ctx.out.ask();
+        self.step = Step::NamingTransactions(ask);
+        let partitions = answer.keys().cloned().collect();
+        ctx.out.push(Command::OpenTransactions { ask, partitions });
     }
 
     /// Everything is settled: do readers of the target see it?
