@@ -1,4 +1,5 @@
 use super::Oracle;
+use super::log::{Lineage, Log};
 use kafka_model::{Cluster, Offset};
 use kafka_types::{Partition, SourcePartition, TopicId, TopicPartition};
 use std::collections::BTreeMap;
@@ -43,22 +44,39 @@ impl Oracle {
 }
 
 /// Where source partitions end at some moment, by the topic that each belongs to.
-pub type Ends = BTreeMap<(SourcePartition, TopicId), Offset>;
+pub type Ends = BTreeMap<(SourcePartition, TopicId), End>;
 
-/// What there is to copy now: what a bounded run that starts later must reach at least.
-pub fn ends(source: &Cluster) -> Ends {
-    let mut ends = Ends::new();
-    for (topic, id, partitions) in source.topic_names() {
-        for partition in Partition::all(u32::try_from(partitions).unwrap_or(0)) {
-            let tp = TopicPartition { topic: topic.clone(), partition };
-            let Some(view) = source.partition_view(&tp) else { continue };
-            ends.insert((SourcePartition { topic: topic.clone(), partition }, id), view.high_watermark);
-        }
+/// Where a log ends, and in which of its states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    offset: Offset,
+    lineage: Lineage,
+}
+
+impl End {
+    /// The least that the log has ended at since: what an election cut away might not have been there when somebody
+    /// looked where it ends.
+    fn least_since(self, log: &Log) -> Offset {
+        log.cuts_since(self.lineage).iter().map(|cut| cut.at).fold(self.offset, Offset::min)
     }
-    ends
 }
 
 impl Oracle {
+    /// What there is to copy now: what a bounded run that starts later must reach at least.
+    pub fn ends(&self, source: &Cluster) -> Ends {
+        let mut ends = Ends::new();
+        for (topic, id, partitions) in source.topic_names() {
+            for partition in Partition::all(u32::try_from(partitions).unwrap_or(0)) {
+                let tp = TopicPartition { topic: topic.clone(), partition };
+                let Some(view) = source.partition_view(&tp) else { continue };
+                let lineage = self.judge.source.log(id, partition).map_or(0, Log::lineage);
+                let end = End { offset: view.high_watermark, lineage };
+                ends.insert((SourcePartition { topic: topic.clone(), partition }, id), end);
+            }
+        }
+        ends
+    }
+
     /// Where copying stands in a topic. What the ledger says of another of that name says nothing of it.
     fn position(&self, place: &SourcePartition, id: TopicId) -> Offset {
         let progress = self.judge.standing.partitions.get(place).filter(|progress| progress.source_id == id);
@@ -82,19 +100,20 @@ impl Oracle {
             let progress = self.judge.standing.partitions.get(place);
             let position = self.position(place, *id);
             let log = self.judge.source.log(*id, place.partition)?;
-            let left = log.committed(log.lineage(), position.max(log.start), *end).records.len();
+            let end = end.least_since(log);
+            let left = log.committed(log.lineage(), position.max(log.start), end).records.len();
             if 0 < left {
                 return Some(format!("{place} stands at {position}: {left} records below {end} are left"));
             }
             // A flow that starts at the end has nothing to copy of what was there before.
-            if *end <= self.pinned_start(place, *id) {
+            if end <= self.pinned_start(place, *id) {
                 return None;
             }
             // What an administrator deleted on the target was there before.
             let progress = progress.filter(|it| target.topic_id(&it.target_topic) == Some(it.target_id))?;
             let tp = TopicPartition { topic: progress.target_topic.clone(), partition: place.partition };
             let shown = target.partition_view(&tp)?.last_stable_offset;
-            let (_, settled) = *progress.reached.iter().find(|(position, _)| end <= position)?;
+            let (_, settled) = *progress.reached.iter().find(|(position, _)| end <= *position)?;
             (shown < settled).then(|| format!("readers of {tp} see {shown} of {settled}"))
         })
     }

@@ -33,7 +33,7 @@ pub use history::{History, Recorded, Side, What};
 pub use invariants::exits_true::{self, Circumstances, Ended};
 pub use invariants::nothing_pinned::pinned;
 pub use invariants::{Standstill, unhealed};
-pub use lag::{Ends, Lag, ends};
+pub use lag::{End, Ends, Lag};
 pub use ledger::{Halt, HaltReason};
 pub use violation::{Invariant, Violation};
 

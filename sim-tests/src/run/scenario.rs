@@ -2,7 +2,7 @@ use super::clusters::{Administrator, cleanup, side};
 use super::exits::ended;
 use super::{Findings, Planted, heal, setup};
 use crate::oracle::{
-    Circumstances, Ends, Invariant, Oracle, Over, Standstill, Violation, ends, exits_true, pinned, unhealed,
+    Circumstances, Ends, Invariant, Oracle, Over, Standstill, Violation, exits_true, pinned, unhealed,
 };
 use crate::plan::{Action, Cluster as Named, FaultClass, LONG_PAUSE_MS, Plan, TimedAction, Urgency as Asked};
 use crate::workload::{self, Workload};
@@ -247,7 +247,8 @@ impl Scene<'_> {
         *start += 1;
         self.told_to_stop.remove(&slot);
         self.started_at.insert(slot, self.handle.now());
-        self.ends.insert(slot, self.handle.view(Side::Source, ends));
+        let ends = self.handle.view(Side::Source, |source| self.oracle.borrow().ends(source));
+        self.ends.insert(slot, ends);
         self.untold.insert(slot, self.oracle.borrow().untold().cloned().collect());
         let flow = setup::flow(self.plan, slot, *start);
         self.handle.start(slot, flow, setup::settings(self.plan, slot));

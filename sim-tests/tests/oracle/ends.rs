@@ -127,3 +127,20 @@ fn what_nobody_settled_shows_in_the_audit() {
     });
     assert!(other.contains(&Invariant::LedgerTrue), "{other:?}");
 }
+
+/// What an election cuts away after a bounded run has begun need not have been there when it looked where the log ends;
+/// what is left below must be reached all the same.
+#[test]
+fn a_bounded_run_need_not_reach_what_was_cut_away_since() {
+    let mut clusters = filled();
+    let behind = clusters.produce_behind_a_replica(&tp(), named("lost"));
+    let ends = clusters.oracle.ends(&clusters.source);
+    clusters.elect_uncleanly(&tp(), behind);
+    clusters.produce_plain(Side::Source, &tp(), named("after"));
+    let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+    copier.copy(&mut clusters, 8);
+    let short = clusters.oracle.short_of(&ends, &clusters.source, &clusters.target);
+    assert!(short.is_some_and(|why| why.contains("1 records below")));
+    copier.copy(&mut clusters, 1);
+    assert_eq!(clusters.oracle.short_of(&ends, &clusters.source, &clusters.target), None);
+}
