@@ -3,7 +3,7 @@
 use super::clusters::{Clusters, Side};
 use super::copier::{Copier, Habit};
 use super::{filled, made_again, named, tp};
-use kafka_types::TopicId;
+use kafka_types::{TopicId, TransactionResult};
 use sim_tests::oracle::Invariant;
 
 /// What is said of a halt with these words, whatever became of the clusters before.
@@ -47,6 +47,36 @@ fn a_truncation_is_told_with_its_place() {
         let (clusters, copier) = cut_after_copying();
         let judged = judged("truncated", detail, clusters, copier);
         assert_eq!(judged.is_ok(), is_so, "{detail}: {judged:?}");
+    }
+}
+
+/// An election takes away the marker that had aborted a transaction, whose records the producer's next one commits: they
+/// show where none were, before the place to which the log was cut back.
+#[test]
+fn a_truncation_that_takes_a_marker_shows_at_the_record_that_it_had_aborted() {
+    for (is_so, place) in [(true, 3), (true, 5), (false, 2), (true, 6)] {
+        let mut clusters = Clusters::new();
+        clusters.create(Side::Source, "orders", 2);
+        clusters.create(Side::Target, "orders", 2);
+        clusters.create(Side::Target, "verbatim.sim.ledger.internal", 1);
+        clusters.produce_plain(Side::Source, &tp(), named("a"));
+        let mut producer = clusters.init(Side::Source, "shop");
+        clusters.send(Side::Source, &mut producer, &tp(), named("aborted"));
+        let view = clusters.source.partition_view(&tp()).expect("it exists");
+        let behind = *view.in_sync.iter().find(|it| Some(**it) != view.leader).expect("a follower");
+        let now = clusters.now();
+        clusters.source.stall_replica(now, &tp(), behind, true);
+        clusters.end(Side::Source, &producer, TransactionResult::Abort);
+        assert_eq!(clusters.produce_behind_a_replica(&tp(), named("lost")), behind);
+        let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
+        copier.copy(&mut clusters, 12);
+        clusters.elect_uncleanly(&tp(), behind);
+        clusters.send(Side::Source, &mut producer, &tp(), named("b"));
+        clusters.end(Side::Source, &producer, TransactionResult::Commit);
+        let detail =
+            format!("the source log was cut back, and differs from what was read from offset {place} on");
+        let judged = judged("truncated", &detail, clusters, copier);
+        assert_eq!(judged.is_ok(), is_so, "{place}: {judged:?}");
     }
 }
 
