@@ -155,6 +155,8 @@ impl Fetcher {
         self.desire_unknown(io);
         self.validate(io);
         self.fetch(io);
+        // What has come into doubt meanwhile is asked about, or the client would wait for something else to wake it.
+        self.library.advance(io);
     }
 
     fn take_fetched(&mut self, io: &mut Io) {
