@@ -1,9 +1,10 @@
 //! Each step of a lane's work fails in each way, once: all is copied all the same, exactly once.
 
 use crate::kit::{Answer, Clusters, Judge, Kit, ScriptedWorld};
+use kafka_types::{SourceOffset, SourcePartition};
 use verbatim_core::batch::Acknowledged;
 use verbatim_core::command::{Command, LaneCommand};
-use verbatim_core::event::{LaneEvent, Refused, Step};
+use verbatim_core::event::{LaneEvent, Refused, SourceStop, Step};
 use verbatim_core::failure::{Failure, Refusal, Side, Trouble};
 use verbatim_core::ledger::{Claim, Record, Terms};
 use verbatim_core::{Attempt, Exit, LaneId};
@@ -271,4 +272,22 @@ fn a_denied_topic_halts_alone_whoever_hears_of_it_first() {
     let halted: Vec<String> = halted.keys().map(ToString::to_string).collect();
     assert_eq!(halted, ["orders/0"]);
     assert_eq!(Judge::new(&world.clusters).copies("payments", 0).len(), 35);
+}
+
+/// The ledger would say that the partition stands before records which it has halted behind.
+#[test]
+fn a_halt_at_a_place_goes_with_the_run_that_came_to_it() {
+    let mut is_over = false;
+    let world = ScriptedWorld::new(clusters(), 2).scripted(move |_, command| match command {
+        Command::Lane(_, _, LaneCommand::Produce { batch, target, .. }) if !is_over => {
+            is_over = true;
+            let place = SourcePartition { topic: target.topic.clone(), partition: target.partition };
+            let stop = SourceStop::Unsendable { offset: SourceOffset(10), why: "for once".into() };
+            let refusal = Refusal::Collateral(Failure::Abort("purged".into()));
+            let refused = Refused { refusal, record: None };
+            Answer::Instead(vec![LaneEvent::Stopped(place, stop), LaneEvent::Acked(*batch, Err(refused))])
+        }
+        _ => Answer::Obey,
+    });
+    Kit::new(world).run_to_done();
 }

@@ -372,3 +372,23 @@ fn an_unknown_commit_on_the_way_out_is_unsettled_and_the_next_run_goes_on() {
         Kit::from(world.clusters).with(|flow| flow.incarnation = "i-2".into()).run_to_done();
     }
 }
+
+/// There is time for it, and readers of the target need not wait for whoever takes the lane next.
+#[test]
+fn a_lane_that_is_given_up_aborts_what_it_cannot_settle() {
+    let is_entry = |key: &[u8]| key.windows(5).any(|part| part == b"entry");
+    let world = ScriptedWorld::new(clusters(), 2)
+        .scripted(move |_, command| match command {
+            Command::Lane(_, _, LaneCommand::Settle { records })
+                if records.iter().any(|it| is_entry(&it.key)) =>
+            {
+                let failure = Failure::Abort("not acknowledged in time".into());
+                Answer::Instead(vec![LaneEvent::Failed(Step::Settle, failure)])
+            }
+            _ => Answer::Obey,
+        })
+        .upon(is_copying, Event::Stop(Urgency::Settle));
+    let (exit, world) = Kit::new(world).with(|flow| flow.until = None).run();
+    assert!(matches!(exit, Exit::Unsettled(_)), "{exit:?}");
+    assert_ne!(count(&world, |it| matches!(it, Command::Lane(_, _, LaneCommand::Abort))), 0);
+}

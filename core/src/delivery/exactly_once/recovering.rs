@@ -6,7 +6,7 @@ use crate::event::{LedgerRecord, Step};
 use crate::exit::Exit;
 use crate::failure::{Failure, Side, Trouble};
 use crate::fault::{Faults, Mutant};
-use crate::ledger::{Claim, Entry, LaneLedger, Record};
+use crate::ledger::{Claim, Entry, Halt, LaneLedger, Record};
 use crate::mirror::{Context, Knowledge};
 use kafka_types::SourcePartition;
 
@@ -18,8 +18,17 @@ impl Lane {
     pub(super) fn failed(&mut self, ctx: &mut Context<'_, impl Faults>, step: Step, failure: Failure) {
         tracing::warn!(lane = %self.id, attempt = %self.attempt, ?step, %failure, "lane step failed");
         if self.leaving.is_some() {
-            // Whoever takes the lane next ends its transaction and reads the ledger.
-            return self.close(ctx);
+            let is_open = self.is_mirroring() && !self.run.is_empty();
+            return match failure {
+                // There may be time to end it, so that readers of the target need not wait for whoever comes next.
+                Failure::Retry(text) | Failure::Abort(text) if is_open => self.abort(ctx, &text),
+                // Whoever takes the lane next ends its transaction and reads the ledger.
+                Failure::Retry(_)
+                | Failure::Abort(_)
+                | Failure::Fenced(_)
+                | Failure::Unknown(_)
+                | Failure::Fatal(_) => self.close(ctx),
+            };
         }
         self.unable_since.get_or_insert(ctx.now.instant);
         match failure {
@@ -60,6 +69,7 @@ impl Lane {
         }
         tracing::info!(lane = %self.id, attempt = %self.attempt, why, "transaction aborted");
         self.restore_unsettled();
+        self.doubt_halts_of_run();
         self.attempt = self.attempt.next();
         self.drop_run(ctx);
         self.stage = Stage::Aborting;
@@ -88,7 +98,7 @@ impl Lane {
                     if stays && let Some(Share::Reading { next }) = self.shares.get(&partition) {
                         base.next = *next;
                     }
-                    positions.push(self.start_reading(ctx, &partition, &base));
+                    positions.push(self.start_reading(ctx, know, &partition, &base));
                 }
                 None => {
                     self.shares.insert(partition, Share::Waiting);
@@ -184,6 +194,18 @@ impl Lane {
             }
         }
         self.join_soon(ctx);
+    }
+
+    /// A partition that halted where the run had come to stands before that again: what there is to say of it is found
+    /// anew, or not, when it is read anew.
+    fn doubt_halts_of_run(&mut self) {
+        for partition in self.run.parts().keys() {
+            let is_of_place = |halt: &Option<Halt>| halt.as_ref().is_some_and(|halt| halt.offset.is_some());
+            if self.halts.get(partition).is_some_and(is_of_place) {
+                self.halts.remove(partition);
+                self.shares.insert(partition.clone(), Share::Waiting);
+            }
+        }
     }
 
     /// The abort is clean, so what was to be settled was not: topic records and halts wait for the next
