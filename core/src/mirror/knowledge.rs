@@ -1,7 +1,7 @@
 use crate::identity::TopicIdentity;
 use crate::ledger::{Terms, TopicTable};
 use crate::mirror::LedgerGuard;
-use crate::source::Discovery;
+use crate::source::{Discovery, Leaders};
 use kafka_types::TopicId;
 
 /// What an instance knows of both clusters, shared by its lanes.
@@ -13,6 +13,7 @@ pub struct Knowledge {
     pub ledger_id: TopicId,
     pub discovery: Discovery,
     pub identity: TopicIdentity,
+    pub leaders: Leaders,
     pub topic_table: TopicTable,
     pub ledger_guard: LedgerGuard,
     /// Set when something was settled, by a lane here or, in a bounded run, by whomever; whoever counts

@@ -13,7 +13,7 @@ use crate::lane::LaneId;
 use crate::ledger::{Terms, TopicTable};
 use crate::mirror::{Context, Knowledge, LedgerGuard};
 use crate::route::find_loop;
-use crate::source::{Discovery, share_of};
+use crate::source::{Discovery, Leaders, share_of};
 use crate::target::TargetTopics;
 use crate::time::Instant;
 use std::collections::BTreeMap;
@@ -79,6 +79,7 @@ impl Running {
             ledger_id: started.ledger_id,
             discovery,
             identity: TopicIdentity::default(),
+            leaders: Leaders::default(),
             topic_table: TopicTable::default(),
             ledger_guard: LedgerGuard::default(),
             settled_something: false,
@@ -160,6 +161,11 @@ impl Running {
     fn answered(&mut self, ctx: &mut Context<'_, impl Faults>, event: &Event) {
         if let Event::Configs { ask, answer, .. } = event
             && self.know.ledger_guard.answered(ctx, *ask, answer)
+        {
+            return;
+        }
+        if let Event::SourceOffsets { ask, answer } = event
+            && self.know.leaders.answered(*ask, answer)
         {
             return;
         }

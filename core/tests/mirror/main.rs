@@ -5,6 +5,7 @@
 mod cases;
 mod faults;
 mod kit;
+mod leaders;
 mod random;
 mod topics;
 mod until;

@@ -146,7 +146,7 @@ impl Lane {
             match states.get(&target) {
                 None => {}
                 Some(Ok(state)) => match check_target(&base, state) {
-                    Ok(()) => positions.push(self.start_reading(ctx, &partition, &base)),
+                    Ok(()) => positions.push(self.start_reading(ctx, know, &partition, &base)),
                     // A target topic that was made anew looks just so.
                     Err((reason, detail)) => {
                         self.suspect(ctx, know, &partition, Side::Target, target.topic);
@@ -177,12 +177,14 @@ impl Lane {
     pub(super) fn start_reading(
         &mut self,
         ctx: &Context<'_, impl Faults>,
+        know: &Knowledge,
         partition: &SourcePartition,
         base: &Entry,
     ) -> Position {
         // What halted it before may be over: the ledger says so once the partition is seen to move.
         self.halts.remove(partition);
         self.shares.insert(partition.clone(), Share::Reading { next: base.next });
+        self.began_under.extend(know.leaders.latest(partition).map(|epoch| (partition.clone(), epoch)));
         let stop_before = self.poison.get(partition).map(|poison| poison.record);
         let is_unchecked =
             ctx.plants(Mutant::PositionsWithoutEpoch) || ctx.plants(Mutant::TruncationIsIgnored);
@@ -200,7 +202,7 @@ impl Lane {
         from: SourceOffset,
     ) {
         let Some(base) = self.base(know, partition) else { return };
-        let position = self.start_reading(ctx, partition, &Entry { next: from, last: None, ..base });
+        let position = self.start_reading(ctx, know, partition, &Entry { next: from, last: None, ..base });
         ctx.out.lane(self.id, self.attempt, LaneCommand::Assign { positions: vec![position] });
     }
 

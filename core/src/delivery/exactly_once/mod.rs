@@ -36,7 +36,7 @@ use crate::ledger::{Halt, HaltReason, LaneLedger, Record};
 use crate::mirror::{Context, Knowledge};
 use crate::source::Intake;
 use crate::time::Instant;
-use kafka_types::{OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TopicName};
+use kafka_types::{LeaderEpoch, OffsetAndEpoch, SourceOffset, SourcePartition, TargetOffset, TopicName};
 use pace::{Course, Pace};
 use run::Run;
 use share::Share;
@@ -63,6 +63,8 @@ pub struct Lane {
     backoff: Backoff,
     ledger: LaneLedger,
     shares: BTreeMap<SourcePartition, Share>,
+    /// Who was known to lead a source partition before the reading of it began that goes on.
+    began_under: BTreeMap<SourcePartition, LeaderEpoch>,
     /// Something changed that may let waiting partitions join; or when to look again by itself.
     join_due: bool,
     join_at: Option<Instant>,
@@ -192,6 +194,7 @@ impl Lane {
             backoff: Backoff::default(),
             ledger: LaneLedger::default(),
             shares: BTreeMap::new(),
+            began_under: BTreeMap::new(),
             join_due: false,
             join_at: None,
             suspects: BTreeMap::new(),

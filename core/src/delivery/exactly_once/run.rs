@@ -1,7 +1,7 @@
 use super::pace::{Course, Pace};
 use crate::batch::{Acknowledged, Batch, BatchId, TargetRun};
 use crate::digest::Digest;
-use crate::ledger::{LastRecord, RunOffsets};
+use crate::ledger::{Entry, LastRecord, RunOffsets};
 use crate::time::{Instant, Timestamp};
 use kafka_types::{SourceOffset, SourcePartition};
 use std::collections::BTreeMap;
@@ -157,6 +157,15 @@ impl RunPart {
             (Some(first), Span::Known(run)) => Some(RunOffsets::new(first, run)),
             (_, Span::Nothing | Span::Unknown) | (None, _) => None,
         }
+    }
+
+    /// Whether something other than records lies between the last record that was settled and the end of this, be it
+    /// markers, holes or an election.
+    pub fn passes_something(&self, base: &Entry) -> bool {
+        let from = base.last.map_or(base.start, |last| last.next);
+        let has_holes = self.digest.records < self.next.distance_from(from);
+        let elected = base.last.zip(self.last).is_some_and(|(before, last)| before.epoch != last.epoch);
+        has_holes || elected
     }
 
     pub fn has_records(&self) -> bool {

@@ -4,8 +4,8 @@ use super::joining::recreated;
 use super::run::{Run, RunPart};
 use super::{Lane, Share, Stage, Transaction};
 use crate::command::LaneCommand;
-use crate::event::Ask;
-use crate::failure::Side;
+use crate::event::{Ask, Step};
+use crate::failure::{Failure, Side, Trouble};
 use crate::fault::{Faults, Mutant};
 use crate::identity::Identity;
 use crate::ledger::{Entry, HaltReason, Record};
@@ -19,6 +19,10 @@ enum Proof {
     Given,
     Broken(TopicName, HaltReason, String),
     LedgerGone,
+    /// Of what was read of this partition, some may have been read under another leader than the rest.
+    Elected(SourcePartition),
+    /// Its leader does not say who it is.
+    Unanswered(SourcePartition, Trouble),
 }
 
 impl Lane {
@@ -48,6 +52,8 @@ impl Lane {
         self.stage = Stage::Mirroring(Transaction::Flushing { cut });
         let sources: BTreeSet<TopicName> = self.to_prove().map(|partition| partition.topic.clone()).collect();
         know.identity.want(ctx, Side::Source, sources);
+        let doubtful: Vec<SourcePartition> = self.passed_something(know).cloned().collect();
+        know.leaders.want(ctx, doubtful);
     }
 
     /// All of it is on the target. Topic ids asked for from now on prove what it was written to: a record still
@@ -84,6 +90,13 @@ impl Lane {
             }
             Proof::Broken(topic, reason, detail) => self.give_up_topic(ctx, &topic, reason, &detail),
             Proof::LedgerGone => ctx.out.end(ledger_gone(ctx.flow)),
+            Proof::Elected(partition) => {
+                self.abort(ctx, &format!("{partition} is read again, under the leader that it has now"));
+            }
+            Proof::Unanswered(partition, trouble) => {
+                let text = format!("the leader of {partition} does not answer: {trouble}");
+                self.failed(ctx, Step::Settle, Failure::Retry(text));
+            }
         }
     }
 
@@ -182,7 +195,36 @@ impl Lane {
                 }
             }
         }
+        self.proof_of_reading(know, cut)
+    }
+
+    /// Whether each partition had one leader while all was read that is to be settled, as far as records do not show it.
+    fn proof_of_reading(&self, know: &Knowledge, cut: Ask) -> Proof {
+        for partition in self.passed_something(know) {
+            let epoch = match know.leaders.since(partition, cut) {
+                None => return Proof::Pending,
+                Some(Err(trouble)) => return Proof::Unanswered(partition.clone(), trouble.clone()),
+                // Brokers before 2.1 tell of no epochs, and their clients check none.
+                Some(Ok(None)) => continue,
+                Some(Ok(epoch)) => epoch,
+            };
+            let began_under = self.began_under.get(partition).copied();
+            // Nobody of an older epoch led since the last record was written that the ledger has.
+            let last = self.base(know, partition).and_then(|base| base.last).map(|last| last.epoch);
+            if ![began_under, last].contains(epoch) {
+                return Proof::Elected(partition.clone());
+            }
+        }
         Proof::Given
+    }
+
+    /// The partitions of the run of which something other than records was passed since the last record that the ledger
+    /// has, or whose leader has changed since.
+    fn passed_something(&self, know: &Knowledge) -> impl Iterator<Item = &SourcePartition> {
+        let passes = |(partition, part): &(&SourcePartition, &RunPart)| {
+            self.base(know, partition).is_some_and(|base| part.passes_something(&base))
+        };
+        self.run.parts().iter().filter(passes).map(|(partition, _)| partition)
     }
 
     /// The run is undone, and every partition of the topic halts; the others are read again.

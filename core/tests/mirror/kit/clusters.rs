@@ -81,13 +81,15 @@ pub struct Clusters {
     pub ledger: BTreeMap<LaneId, Vec<LedgerRecord>>,
     /// Who may produce under each lane's transactional id: the latest to have initialised it.
     pub epochs: BTreeMap<LaneId, u64>,
+    /// Of whoever leads the source's partitions now.
+    pub leader_epoch: i32,
     ids: u128,
     origins: u64,
 }
 
 impl Clusters {
     pub fn new() -> Clusters {
-        Clusters { source_id: "source".into(), ..Clusters::default() }
+        Clusters { source_id: "source".into(), leader_epoch: 3, ..Clusters::default() }
     }
 
     fn next_id(&mut self) -> TopicId {
@@ -173,6 +175,6 @@ impl Clusters {
     }
 
     pub fn epoch_at(&self, _: &SourcePartition) -> LeaderEpoch {
-        LeaderEpoch(3)
+        LeaderEpoch(self.leader_epoch)
     }
 }

@@ -1,5 +1,5 @@
-//! Questions to a cluster and orders to it: two workers a cluster, so that whatever takes long holds up no
-//! description of named topics.
+//! Questions to a cluster and orders to it: three workers a cluster, so that whatever takes long holds up neither a
+//! description of named topics nor offsets of the source.
 
 mod answers;
 mod open_transactions;
@@ -74,6 +74,7 @@ pub(super) struct Admin {
     side: Side,
     library: Library,
     describe: Worker,
+    offsets: Worker,
     rest: Worker,
     pub(super) events: VecDeque<Event>,
 }
@@ -84,6 +85,7 @@ impl Admin {
             side: place.side,
             library: Library::new(io, place, REQUEST_MS),
             describe: Worker::default(),
+            offsets: Worker::default(),
             rest: Worker::default(),
             events: VecDeque::new(),
         }
@@ -92,11 +94,11 @@ impl Admin {
     pub(super) fn ask(&mut self, ask: Ask, question: Question) {
         let worker = match &question {
             Question::Describe(Topics::Named(_)) => &mut self.describe,
+            Question::SourceOffsets(..) => &mut self.offsets,
             Question::Describe(Topics::All)
             | Question::Configs(_)
             | Question::Create(_)
             | Question::Grow(_)
-            | Question::SourceOffsets(..)
             | Question::TargetEnds(_)
             | Question::OpenTransactions(_) => &mut self.rest,
         };
@@ -105,7 +107,7 @@ impl Admin {
 
     pub(super) fn advance(&mut self, io: &mut Io) {
         self.library.advance(io);
-        for worker in [&mut self.describe, &mut self.rest] {
+        for worker in [&mut self.describe, &mut self.offsets, &mut self.rest] {
             loop {
                 if worker.work.is_none()
                     && let Some((ask, question)) = worker.questions.pop_front()
