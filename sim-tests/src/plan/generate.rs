@@ -29,6 +29,13 @@ pub fn generate_with(seed: u64, on: &[FaultClass]) -> Plan {
     plan
 }
 
+/// The plan that the seed had before there was anything in [`latest`].
+pub fn generate_as_later(seed: u64) -> Plan {
+    let mut plan = generate_as_before(seed);
+    later::extend(&mut plan, &[]);
+    plan
+}
+
 /// The plan that the seed had before there was anything in [`later`] and [`latest`].
 pub fn generate_as_before(seed: u64) -> Plan {
     let mut random = Random::of(seed, "plan");

@@ -16,7 +16,7 @@ pub use action::{Action, BrokerNumber, Cluster, TimedAction, Urgency};
 pub use deaths::generate_deaths;
 pub use draw::Draw;
 pub use flow::FlowPlan;
-pub use generate::{generate, generate_as_before, generate_with};
+pub use generate::{generate, generate_as_before, generate_as_later, generate_with};
 pub use latest::LONG_PAUSE_MS;
 pub use producers::{ProducerKind, ProducerPlan};
 pub use profile::{FaultClass, Profile};
