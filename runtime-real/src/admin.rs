@@ -1,6 +1,6 @@
-//! Carries out the commands that are questions to a cluster or orders to it, on threads of their own: two a
-//! cluster, so that a cluster that is gone holds up nothing of the other, and whatever takes long holds up
-//! no description of named topics, which every commit waits for (H6).
+//! Carries out the commands that are questions to a cluster or orders to it, on threads of their own: three
+//! a cluster, so that a cluster that is gone holds up nothing of the other, and whatever takes long holds up
+//! neither a description of named topics, which every commit waits for (H6), nor offsets of the source, which some do.
 
 use crate::cluster::{Cluster, Place};
 use crate::ffi::admin::{Isolation, Spec, ToldOffset};
@@ -32,9 +32,10 @@ pub(crate) enum Question {
     OpenTransactions(Vec<SourcePartition>),
 }
 
-/// The two threads of one cluster. They end when this is dropped.
+/// The threads of one cluster. They end when this is dropped.
 pub(crate) struct Admin {
     describe: Sender<(Ask, Question)>,
+    offsets: Sender<(Ask, Question)>,
     rest: Sender<(Ask, Question)>,
 }
 
@@ -57,17 +58,17 @@ impl Admin {
             alarm.start(&format!("{side}-{name}"), move || worker.run(&questions));
             sender
         };
-        Ok(Admin { describe: start("describe"), rest: start("admin") })
+        Ok(Admin { describe: start("describe"), offsets: start("offsets"), rest: start("admin") })
     }
 
     pub(crate) fn ask(&self, ask: Ask, question: Question) {
         let queue = match &question {
             Question::Describe(Topics::Named(_)) => &self.describe,
+            Question::SourceOffsets(..) => &self.offsets,
             Question::Describe(Topics::All)
             | Question::Configs(_)
             | Question::Create(_)
             | Question::Grow(_)
-            | Question::SourceOffsets(..)
             | Question::TargetEnds(_)
             | Question::OpenTransactions(_) => &self.rest,
         };
