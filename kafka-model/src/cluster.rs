@@ -1,3 +1,4 @@
+use crate::access::Resource;
 use crate::api::{Request, Response};
 use crate::brokers::Brokers;
 use crate::coordinators::Coordinators;
@@ -9,6 +10,7 @@ use crate::transaction::Transactions;
 use crate::waiting::WaitingRequests;
 use crate::{BrokerFaults, BrokerId, ClientId, ClusterConfig, Millis, RequestToken};
 use kafka_types::TopicPartition;
+use std::collections::BTreeSet;
 
 /// What comes with every request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +54,8 @@ pub struct Cluster {
     pub(crate) brokers: Brokers,
     pub(crate) coordinators: Coordinators,
     pub(crate) topics: Topics,
+    /// What clients may not use, beside topics.
+    pub(crate) denied: BTreeSet<Resource>,
     pub(crate) transactions: Transactions,
     pub(crate) groups: Groups,
     pub(crate) timers: Timers,
@@ -79,6 +83,7 @@ impl Cluster {
             brokers: Brokers::new(brokers.iter().copied()),
             coordinators: Coordinators::new(config.coordinator_partitions, brokers),
             topics: Topics::default(),
+            denied: BTreeSet::new(),
             transactions: Transactions::default(),
             groups: Groups::default(),
             timers,

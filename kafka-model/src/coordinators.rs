@@ -5,7 +5,7 @@
 //! move, what waits for an answer does not.
 //! Not modelled: those topics as logs that can be read.
 
-use crate::{BrokerId, Cluster, ErrorCode, GroupId, Millis, TopicPartition, TransactionalId};
+use crate::{BrokerId, Cluster, ErrorCode, GroupId, Millis, Resource, TopicPartition, TransactionalId};
 use kafka_types::{ProducerEpoch, ProducerId};
 use std::collections::BTreeMap;
 
@@ -122,6 +122,7 @@ impl Cluster {
         if group.is_empty() {
             return Err(ErrorCode::InvalidGroupId);
         }
+        self.check_access(&Resource::Group(group.clone()))?;
         self.check_coordinator(CoordinatorKind::Group, group.as_str(), broker)
     }
 
@@ -133,6 +134,7 @@ impl Cluster {
         if id.is_empty() {
             return Err(ErrorCode::InvalidRequest);
         }
+        self.check_access(&Resource::TransactionalId(id.clone()))?;
         self.check_coordinator(CoordinatorKind::Transaction, id.as_str(), broker)
     }
 

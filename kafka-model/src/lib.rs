@@ -15,6 +15,7 @@
 //!
 //! What is true of Kafka here is what Kafka's source says; each file names the class it follows.
 
+mod access;
 mod admin;
 pub mod api;
 mod brokers;
@@ -36,6 +37,7 @@ pub mod transaction;
 mod views;
 mod waiting;
 
+pub use access::Resource;
 pub use api::{Request, Response};
 pub use cluster::{Cluster, Outcome, Reply, RequestHeader};
 pub use config::{BadSetting, CleanupPolicy, ClusterConfig, TopicConfig};

@@ -151,6 +151,10 @@ impl Cluster {
         self.topic_id(&tp.topic).map_or(&[], |id| self.history.events(id, tp.partition))
     }
 
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.history
     }

@@ -216,6 +216,12 @@ impl RecordBatch {
         self.marker.is_some()
     }
 
+    /// Whether there are bytes for records, and nobody can make out any.
+    #[inline]
+    pub fn is_damaged(&self) -> bool {
+        self.records.is_empty() && self.encoded.is_some() && !self.is_control()
+    }
+
     #[inline]
     pub fn has_producer_id(&self) -> bool {
         self.producer_id != NO_PRODUCER_ID

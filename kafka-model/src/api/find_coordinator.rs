@@ -1,9 +1,9 @@
 //! FindCoordinator, of one or several keys (KIP-699).
 //!
-//! Modelled: which broker holds the slot, COORDINATOR_NOT_AVAILABLE when none does or it is dead.
+//! Modelled: which broker holds the slot, rights to the key, COORDINATOR_NOT_AVAILABLE when none does or it is dead.
 //! Not modelled: creation of the internal topics.
 
-use crate::{BrokerId, Cluster, CoordinatorKind};
+use crate::{BrokerId, Cluster, CoordinatorKind, Resource};
 use kafka_types::ErrorCode;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,17 +27,22 @@ pub struct FoundCoordinator {
 impl Cluster {
     pub(crate) fn find_coordinator(&self, request: FindCoordinatorRequest) -> FindCoordinatorResponse {
         let find = |key: String| {
-            let holder = self.coordinator(request.kind, &key).filter(|broker| self.brokers.is_alive(*broker));
-            let error_code = match holder {
-                _ if key.is_empty() && request.kind == CoordinatorKind::Transaction => {
-                    ErrorCode::InvalidRequest
-                }
-                Some(_) => ErrorCode::None,
-                None => ErrorCode::CoordinatorNotAvailable,
-            };
-            let broker = holder.filter(|_| !error_code.is_error());
-            FoundCoordinator { key, error_code, broker }
+            let found = self.find_one(request.kind, &key);
+            let error_code = found.err().unwrap_or(ErrorCode::None);
+            FoundCoordinator { key, error_code, broker: found.ok() }
         };
         FindCoordinatorResponse { coordinators: request.keys.into_iter().map(find).collect() }
+    }
+
+    fn find_one(&self, kind: CoordinatorKind, key: &str) -> Result<BrokerId, ErrorCode> {
+        self.check_access(&match kind {
+            CoordinatorKind::Group => Resource::Group(key.into()),
+            CoordinatorKind::Transaction => Resource::TransactionalId(key.into()),
+        })?;
+        if key.is_empty() && kind == CoordinatorKind::Transaction {
+            return Err(ErrorCode::InvalidRequest);
+        }
+        let holder = self.coordinator(kind, key).filter(|broker| self.brokers.is_alive(*broker));
+        holder.ok_or(ErrorCode::CoordinatorNotAvailable)
     }
 }

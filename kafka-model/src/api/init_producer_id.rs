@@ -4,7 +4,7 @@
 //! versions below 4.
 //! Not modelled: two-phase commit (KIP-939).
 
-use crate::{Cluster, Millis, RequestHeader, TransactionalId};
+use crate::{Cluster, Millis, RequestHeader, Resource, TransactionalId};
 use kafka_types::{ErrorCode, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +30,7 @@ impl Cluster {
         request: &InitProducerIdRequest,
     ) -> InitProducerIdResponse {
         let result = match &request.transactional_id {
-            None => Ok(self.init_idempotent_producer()),
+            None => self.check_access(&Resource::Cluster).map(|()| self.init_idempotent_producer()),
             Some(id) => self.check_transaction_coordinator(id, header.broker).and_then(|()| {
                 let is_known = request.producer_id != NO_PRODUCER_ID;
                 let expected = is_known.then_some((request.producer_id, request.producer_epoch));

@@ -12,7 +12,7 @@ use crate::history::LogEvent;
 use crate::log::{Appended, Refusal};
 use crate::producer_state::SkippedChecks;
 use crate::waiting::Waiting;
-use crate::{BrokerId, Cluster, Millis, Offset, Outcome, RequestHeader, Response, TransactionalId};
+use crate::{BrokerId, Cluster, Millis, Offset, Outcome, RequestHeader, Resource, Response, TransactionalId};
 use kafka_types::{ErrorCode, LeaderEpoch, RecordBatch, TopicId, TopicPartition};
 
 pub const ACKS_ALL: i16 = -1;
@@ -105,6 +105,9 @@ impl Cluster {
         let ProducePartition { topic_partition: tp, topic_id, batch } = request;
         if !(ACKS_ALL..=1).contains(&acks) {
             return Err(ErrorCode::InvalidRequiredAcks.into());
+        }
+        if let Some(id) = transactional_id {
+            self.check_access(&Resource::TransactionalId(id.clone()))?;
         }
         self.check_produce_target(&tp, topic_id)?;
         if batch.is_transactional {

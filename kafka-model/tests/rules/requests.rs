@@ -6,12 +6,16 @@ use kafka_model::api::delete_topics::{DeleteTopicsRequest, TopicToDelete};
 use kafka_model::api::describe_producers::DescribeProducersRequest;
 use kafka_model::api::fetch::IsolationLevel::ReadUncommitted;
 use kafka_model::api::find_coordinator::FindCoordinatorRequest;
+use kafka_model::api::init_producer_id::InitProducerIdRequest;
 use kafka_model::api::metadata::{MetadataRequest, MetadataTopics};
 use kafka_model::api::produce::ACKS_ALL;
-use kafka_model::{BrokerId, ClientId, ClusterConfig, CoordinatorKind, Outcome, Response};
+use kafka_model::{
+    BrokerId, ClientId, ClusterConfig, CoordinatorKind, Outcome, Resource, Response, TransactionalId,
+};
 use kafka_types::ErrorCode::{
-    InvalidConfig, InvalidPartitions, InvalidReplicationFactor, InvalidRequiredAcks, InvalidTopicException,
-    InvalidTransactionTimeout, NotCoordinator, TopicAlreadyExists, UnknownTopicOrPartition,
+    ClusterAuthorizationFailed, GroupAuthorizationFailed, InvalidConfig, InvalidPartitions,
+    InvalidReplicationFactor, InvalidRequiredAcks, InvalidTopicException, InvalidTransactionTimeout,
+    NotCoordinator, TopicAlreadyExists, TransactionalIdAuthorizationFailed, UnknownTopicOrPartition,
 };
 use kafka_types::{ErrorCode, TopicName};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -263,4 +267,37 @@ fn an_oracle_can_forget_what_it_has_seen() {
     assert_eq!(bench.end(identity, Abort), NoError);
     assert_eq!(bench.cluster.decisions().since(next)[0].number, next);
     assert_eq!(bench.cluster.log_events(&tp("t", 0)).len(), 2);
+}
+
+#[test]
+fn rights_are_looked_at_before_anything_else() {
+    let mut bench = Bench::new();
+    let find = |bench: &mut Bench, kind, key: &str| {
+        let request = FindCoordinatorRequest { kind, keys: vec![key.to_owned()] };
+        let Response::FindCoordinator(found) = bench.ask(ANY, request) else { panic!() };
+        found.coordinators[0].error_code
+    };
+    let (now, lane) = (bench.now, TransactionalId::from("lane"));
+    for resource in [Resource::Cluster, Resource::Group("g".into()), Resource::TransactionalId(lane)] {
+        bench.cluster.deny(now, resource, true);
+    }
+    assert_eq!(find(&mut bench, CoordinatorKind::Group, "g"), GroupAuthorizationFailed);
+    assert_eq!(find(&mut bench, CoordinatorKind::Group, "h"), NoError);
+    assert_eq!(find(&mut bench, CoordinatorKind::Transaction, "lane"), TransactionalIdAuthorizationFailed);
+    let init = |bench: &mut Bench, id: Option<&str>| {
+        let request = InitProducerIdRequest {
+            transactional_id: id.map(TransactionalId::from),
+            transaction_timeout_ms: 1_000,
+            producer_id: -1,
+            producer_epoch: -1,
+        };
+        let broker = id.map_or(ANY, |id| bench.coordinator(id));
+        let Response::InitProducerId(answer) = bench.ask(broker, request) else { panic!() };
+        answer.error_code
+    };
+    assert_eq!(init(&mut bench, None), ClusterAuthorizationFailed);
+    assert_eq!(init(&mut bench, Some("lane")), TransactionalIdAuthorizationFailed);
+    assert_eq!(init(&mut bench, Some("other")), NoError);
+    bench.cluster.deny(now, Resource::Cluster, false);
+    assert_eq!(init(&mut bench, None), NoError);
 }
