@@ -4,7 +4,7 @@ mod settings;
 
 use crate::clusters::Clusters;
 use crate::exit_code::Code;
-use crate::ledger::Ledger;
+use crate::ledger::{self, FlowLedger};
 use crate::matching::{Matched, taken};
 use crate::table::count;
 use kafka_types::{SourcePartition, TopicName};
@@ -275,13 +275,13 @@ fn ledger(
         Ok(records) => records,
         Err(trouble) => return findings.trouble(Side::Target, "ledger", &trouble),
     };
-    match Ledger::replay(records) {
+    match ledger::replay(records) {
         Ok(ledger) => terms(flow, source, target, &ledger, findings),
         Err(bad) => findings.bad(Code::Configuration, "ledger", bad.message()),
     }
 }
 
-fn terms(flow: &Flow, source: &Listing, target: &Listing, ledger: &Ledger, findings: &mut Findings) {
+fn terms(flow: &Flow, source: &Listing, target: &Listing, ledger: &FlowLedger, findings: &mut Findings) {
     let rename = flow.rename.fingerprint();
     let ours = Terms::new(flow.lanes, &source.cluster_id, &target.cluster_id, rename);
     match ledger.claims().find_map(|(_, claim)| claim.check(&ours).err()) {

@@ -6,6 +6,7 @@ use verbatim_core::command::Topics;
 use verbatim_core::digest::{RecordHash, RecordParts};
 use verbatim_core::event::{LedgerRecord, Listing, OpenTransaction, TopicConfig};
 use verbatim_core::failure::{Side, Trouble};
+pub(crate) use verbatim_core::status::{Extent, Extents};
 
 /// The two clusters of a flow, as a reader sees them. Questions wait for their answers.
 pub(crate) trait Clusters: Sync {
@@ -37,9 +38,6 @@ pub(crate) trait Clusters: Sync {
     ) -> Result<Records<TargetOffset>, Trouble>;
 }
 
-/// The ends of partitions, or why each cannot be told.
-pub(crate) type Extents<P, O> = BTreeMap<P, Result<Extent<O>, Trouble>>;
-
 /// What is wrong with a whole cluster: no partition was answered for, and not because each is passing through
 /// something of its own.
 pub(crate) fn trouble_of_all<P, O>(extents: &Extents<P, O>) -> Option<&Trouble> {
@@ -49,15 +47,6 @@ pub(crate) fn trouble_of_all<P, O>(extents: &Extents<P, O>) -> Option<&Trouble> 
         Trouble::Refused(_) | Trouble::Passing(_) => false,
     };
     (is_the_cluster_s && extents.values().all(Result::is_err)).then_some(first)
-}
-
-/// A partition's ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent<O> {
-    pub start: O,
-    /// Where a read_committed reader's view ends.
-    pub last_stable: O,
-    pub high_watermark: O,
 }
 
 pub(crate) type Records<O> = Box<dyn Iterator<Item = Result<Record<O>, Trouble>> + Send>;

@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod mirror;
 pub mod route;
 pub mod source;
+pub mod status;
 mod target;
 pub mod time;
 pub mod world;

@@ -1,6 +1,9 @@
 use super::*;
 use crate::fake::{Fake, flow, record};
+use kafka_types::SourceOffset;
+use verbatim_core::lane::lane_of;
 use verbatim_core::ledger::{Halt, HaltReason};
+use verbatim_core::status::State;
 
 const NOW: Timestamp = Timestamp(61_002);
 

@@ -14,7 +14,7 @@ pub(crate) use report::{Report, text};
 use crate::clusters::{Clusters, Extent, Extents};
 use crate::exit_code::Code;
 use crate::failed::Failed;
-use crate::ledger::Ledger;
+use crate::ledger::{self, FlowLedger};
 use crate::matching::Matched;
 use crate::parallel;
 use crate::status::{describe, describe_known, exists, partitions, refuse_unknown};
@@ -56,7 +56,7 @@ struct Scene<'a, C> {
     patience: Patience,
     source: Listing,
     target: Listing,
-    ledger: Ledger,
+    ledger: FlowLedger,
     source_extents: Extents<SourcePartition, SourceOffset>,
     /// Read before the ledger, so that the ledger accounts for all records of the mirror's below them.
     target_extents: Extents<TargetPartition, TargetOffset>,
@@ -90,11 +90,11 @@ fn prepare<'a, C: Clusters>(
         Failed::new(Code::Configuration, format!("the target has no ledger of a flow named {}", flow.name))
             .help("has `verbatim run` been started with this configuration?")
     };
-    let before = Ledger::read(clusters, &flow.name, &target)?.ok_or_else(no_ledger)?;
+    let before = ledger::read(clusters, &flow.name, &target)?.ok_or_else(no_ledger)?;
     describe_known(clusters, Side::Target, &mut target, &before)?;
     let targets = targets(&before, &target);
     let target_extents = clusters.target_extents(&targets);
-    let ledger = Ledger::read(clusters, &flow.name, &target)?.ok_or_else(no_ledger)?;
+    let ledger = ledger::read(clusters, &flow.name, &target)?.ok_or_else(no_ledger)?;
     describe_known(clusters, Side::Source, &mut source, &ledger)?;
     let partitions = partitions(flow, &source, &ledger, topics);
     refuse_unknown(topics, &partitions)?;
@@ -120,7 +120,7 @@ fn prepare<'a, C: Clusters>(
 }
 
 /// Every target partition that holds, or is to hold, copies.
-fn targets(ledger: &Ledger, target: &Listing) -> Vec<TargetPartition> {
+fn targets(ledger: &FlowLedger, target: &Listing) -> Vec<TargetPartition> {
     let settled = ledger.entries().map(|(partition, entry)| TargetPartition {
         topic: entry.target_topic.clone(),
         partition: partition.partition,
@@ -352,7 +352,7 @@ impl<C: Clusters> Scene<'_, C> {
                 }));
             }
             std::thread::sleep(Duration::from_millis(200));
-            let ledger = Ledger::read(self.clusters, &self.flow.name, &self.target)?.unwrap_or_default();
+            let ledger = ledger::read(self.clusters, &self.flow.name, &self.target)?.unwrap_or_default();
             if let Some(entry) = ledger.entry(partition) {
                 settled = entry.target_end;
             }

@@ -7,6 +7,7 @@
 mod claim;
 mod codec;
 mod entry;
+mod flow;
 mod replay;
 mod settings;
 mod topic;
@@ -14,6 +15,7 @@ mod topic;
 pub use claim::{Claim, ClaimMismatch, Terms};
 pub use codec::{BadLedgerRecord, Record, decode};
 pub use entry::{Entry, Halt, HaltReason, LastRecord, RunOffsets};
+pub use flow::FlowLedger;
 pub use replay::{LaneLedger, TopicTable};
 pub use settings::{UnsafeLedger, check_settings, wanted_settings};
 pub use topic::{FlowStart, TargetPin, TopicRecord};
