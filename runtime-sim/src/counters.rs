@@ -45,7 +45,7 @@ pub struct Counters {
     pub broker_crashes_at_moments: u64,
     pub restarts: u64,
     pub pauses: u64,
-    /// Generations that a member saw begin.
+    /// Generations of groups that began, whoever heard of it.
     pub rebalances: u64,
     /// Producers that learned that they were fenced.
     pub fencings: u64,
@@ -53,7 +53,8 @@ pub struct Counters {
     pub unknown_commits: u64,
     /// Of these, the commits whose transaction the coordinator had committed by then.
     pub unknown_commits_applied: u64,
-    /// Transactions that ended with some of their batches stored and others not.
+    /// Transactions of the mirror that were decided about with some of the batches sent stored, and others refused or
+    /// lost.
     pub partial_sends: u64,
     /// Commits reported as settled.
     pub settled: u64,

@@ -56,7 +56,7 @@ impl Handle {
         self.shared.seed()
     }
 
-    /// Virtual time since the start, which is also the clusters' clock.
+    /// Virtual time since the start. The clusters' clocks may be off.
     pub fn now(&self) -> Millis {
         self.shared.now()
     }
@@ -188,6 +188,12 @@ impl Handle {
     /// How the last process of the slot ended; none while it runs, and for one that crashed.
     pub fn exit(&self, slot: Slot) -> Option<Exit> {
         self.shared.slots(|slots| slots.of(slot).exit.clone())
+    }
+
+    /// When a cluster last gave the slot's process, or the last one there, no sound answer, if ever.
+    pub fn troubled_at(&self, slot: Slot, side: Side) -> Option<Millis> {
+        let start = self.shared.slots(|slots| slots.of(slot).last_start);
+        self.shared.look(|universe| universe.network.troubled_at(Sender::Instance(start), side))
     }
 
     /// The lanes that the slot's process has from its group, or had when it was told to stop.

@@ -86,23 +86,11 @@ async fn live(world: &mut SimWorld, flow: Flow, planted: Option<Mutant>) -> Exit
     }
 }
 
-pub(crate) fn crash(shared: &Shared, slot: Slot) {
-    let spares = shared.setup(|setup| setup.sim_mutants.crashes_spare_transactions);
-    let is_spared = shared.slots(|slots| {
-        let process = slots.of(slot).process.as_mut().filter(|it| spares && it.is_in_transaction);
-        process.map(|process| process.crashes_when_idle = true).is_some()
-    });
-    if !is_spared {
-        crash_now(shared, slot);
-    }
-}
-
 /// The process is gone: its tasks are dropped, and nothing that arrives for it finds anybody.
-pub(crate) fn crash_now(shared: &Shared, slot: Slot) {
+pub(crate) fn crash(shared: &Shared, slot: Slot) {
     let Some(process) = shared.slots(|slots| slots.of(slot).process.take()) else { return };
     shared.act(|universe| {
         universe.counters.crashes += 1;
-        universe.counters.partial_sends += u64::from(process.has_partial_send);
         let now = universe.now();
         universe.trace.note(now, "crashes", &slot, &process.start);
     });

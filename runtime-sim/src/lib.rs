@@ -25,6 +25,8 @@ mod moments;
 mod network;
 mod random;
 #[cfg(madsim)]
+mod sends;
+#[cfg(madsim)]
 mod shared;
 #[cfg(madsim)]
 mod simulation;

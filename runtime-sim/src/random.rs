@@ -35,7 +35,7 @@ impl Random {
         Random(self.next() ^ 0x5851_f42d_4c95_7f2d)
     }
 
-    #[allow(clippy::should_implement_trait)]
+    #[expect(clippy::should_implement_trait, reason = "it has no end, and so is no iterator")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

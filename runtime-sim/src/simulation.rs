@@ -17,6 +17,9 @@ use std::hash::RandomState;
 pub struct Setup {
     pub source: ClusterConfig,
     pub target: ClusterConfig,
+    /// How far the clock of each cluster is off.
+    pub source_clock_ms: kafka_model::Millis,
+    pub target_clock_ms: kafka_model::Millis,
     /// Of each cluster; they are numbered from 1 on.
     pub brokers: u8,
     pub network: NetworkFaults,
@@ -38,6 +41,8 @@ impl Default for Setup {
         Setup {
             source: cluster("source"),
             target: cluster("target"),
+            source_clock_ms: 0,
+            target_clock_ms: 0,
             brokers: 3,
             network: NetworkFaults::default(),
             client: ClientFaults::default(),
@@ -52,10 +57,6 @@ impl Default for Setup {
 /// Bugs of the simulator itself, planted to see that tests notice. None by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimMutants {
-    /// 52: a crash waits until no lane has a transaction open.
-    pub crashes_spare_transactions: bool,
-    /// 53: no delay is ever drawn, so everything happens in the order in which it was sent.
-    pub everything_in_order: bool,
     /// 55: what a dead client has sent never arrives.
     pub death_cancels_requests: bool,
 }
@@ -106,12 +107,7 @@ where
     })
 }
 
-fn run<T>(seed: u64, mut setup: Setup, scenario: impl AsyncFnOnce(Handle) -> T) -> (T, Record) {
-    if setup.sim_mutants.everything_in_order {
-        setup.network.delay_min_ms = 1;
-        setup.network.delay_max_ms = 1;
-        setup.network.slow = crate::random::Rate::NEVER;
-    }
+fn run<T>(seed: u64, setup: Setup, scenario: impl AsyncFnOnce(Handle) -> T) -> (T, Record) {
     let runtime = Runtime::with_seed_and_config(seed, madsim::Config::default());
     let shared = Shared::new(seed, Universe::new(seed, &setup), setup);
     let run = std::panic::AssertUnwindSafe(|| {

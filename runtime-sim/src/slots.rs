@@ -43,6 +43,8 @@ pub(crate) struct SlotState {
     /// How far the wall clock of the machine is off.
     pub(crate) wall_skew_ms: Millis,
     pub(crate) times_started: u32,
+    /// The number of the last process's start among those of all slots.
+    pub(crate) last_start: u32,
     /// What the group had given to the last process when it was told to stop, if it was.
     pub(crate) lanes: BTreeSet<LaneId>,
 }
@@ -52,12 +54,6 @@ pub(crate) struct Process {
     pub(crate) start: u32,
     pub(crate) node: Option<NodeId>,
     pub(crate) is_paused: bool,
-    /// A lane of it has a transaction open, as far as it was looked at.
-    pub(crate) is_in_transaction: bool,
-    /// Of a transaction some batches are stored, and others are not.
-    pub(crate) has_partial_send: bool,
-    /// For a mutant: it crashes once it has none.
-    pub(crate) crashes_when_idle: bool,
     /// What it was told and has not heard yet.
     pub(crate) told_to_stop: Option<Urgency>,
     pub(crate) waker: Option<Waker>,
@@ -76,17 +72,10 @@ impl Slots {
         state.exit = None;
         state.report = None;
         state.times_started += 1;
+        state.last_start = start;
         state.lanes.clear();
-        state.process = Some(Process {
-            start,
-            node: None,
-            is_paused: false,
-            is_in_transaction: false,
-            has_partial_send: false,
-            crashes_when_idle: false,
-            told_to_stop: None,
-            waker: None,
-        });
+        state.process =
+            Some(Process { start, node: None, is_paused: false, told_to_stop: None, waker: None });
         start
     }
 

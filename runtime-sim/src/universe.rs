@@ -4,9 +4,10 @@ use crate::alarms::Alarms;
 use crate::counters::Counters;
 use crate::network::{Books, ConnectionId, Delivery, Incoming, Network, Outgoing, Sender};
 use crate::random::Random;
+use crate::sends::Sends;
 use crate::simulation::Setup;
 use crate::trace::Trace;
-use kafka_model::{BrokerId, Cluster, Millis, Outcome, Reply, RequestToken};
+use kafka_model::{BrokerId, Cluster, Millis, Outcome, Reply, Request, RequestToken};
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Waker;
 use verbatim_core::failure::Side;
@@ -25,9 +26,13 @@ pub struct Universe {
     now: Millis,
     source: Cluster,
     target: Cluster,
+    /// How far the clock of each cluster is off.
+    source_clock_ms: Millis,
+    target_clock_ms: Millis,
     pub(crate) network: Network,
     pub(crate) trace: Trace,
     pub(crate) counters: Counters,
+    sends: Sends,
     pub(crate) alarms: Alarms,
     watcher: Option<Watcher>,
     /// Answers that have arrived, by the start of an instance that they are for.
@@ -53,11 +58,14 @@ impl Universe {
         let brokers: Vec<BrokerId> = (1..=i32::from(setup.brokers)).map(BrokerId).collect();
         Universe {
             now: 0,
-            source: Cluster::new(0, &brokers, setup.source.clone()),
-            target: Cluster::new(0, &brokers, setup.target.clone()),
+            source: Cluster::new(setup.source_clock_ms, &brokers, setup.source.clone()),
+            target: Cluster::new(setup.target_clock_ms, &brokers, setup.target.clone()),
+            source_clock_ms: setup.source_clock_ms,
+            target_clock_ms: setup.target_clock_ms,
             network: Network::new(setup.network.clone(), Random::of(seed, "network")),
             trace: Trace::new(setup.trace),
             counters: Counters::default(),
+            sends: Sends::default(),
             alarms: Alarms::default(),
             watcher: None,
             inboxes: BTreeMap::new(),
@@ -83,6 +91,19 @@ impl Universe {
         }
     }
 
+    /// How far the clock of a cluster is off.
+    pub(crate) fn clock_ms(&self, side: Side) -> Millis {
+        match side {
+            Side::Source => self.source_clock_ms,
+            Side::Target => self.target_clock_ms,
+        }
+    }
+
+    /// When a cluster has something to do next by itself.
+    fn deadline(&self, side: Side) -> Option<Millis> {
+        self.cluster(side).next_deadline().map(|at| at - self.clock_ms(side))
+    }
+
     pub(crate) fn watch(&mut self, watcher: Watcher) {
         self.watcher = Some(watcher);
     }
@@ -98,7 +119,7 @@ impl Universe {
     }
 
     fn next_event_at(&self) -> Option<Millis> {
-        let ticks = [self.source.next_deadline(), self.target.next_deadline()];
+        let ticks = [self.deadline(Side::Source), self.deadline(Side::Target)];
         ticks.into_iter().chain([self.network.next_at()]).flatten().min()
     }
 
@@ -107,9 +128,9 @@ impl Universe {
         while let Some(at) = self.next_event_at().filter(|at| *at <= now) {
             self.now = self.now.max(at);
             for side in [Side::Source, Side::Target] {
-                if self.cluster(side).next_deadline().is_some_and(|deadline| deadline <= at) {
-                    let now = self.now;
-                    let replies = self.cluster_mut(side).tick(now);
+                if self.deadline(side).is_some_and(|deadline| deadline <= at) {
+                    let (now, clock) = (self.now, self.now + self.clock_ms(side));
+                    let replies = self.cluster_mut(side).tick(clock);
                     self.trace.note(now, "tick", &side, &replies.len());
                     self.handled(side, replies);
                 }
@@ -130,8 +151,8 @@ impl Universe {
     fn deliver(&mut self, delivery: Delivery) {
         match delivery {
             Delivery::ToBroker(side, header, request) => {
-                let now = self.now;
-                let replies = self.cluster_mut(side).handle(now, header, request);
+                let clock = self.now + self.clock_ms(side);
+                let replies = self.cluster_mut(side).handle(clock, header, request);
                 self.handled(side, replies);
             }
             Delivery::ToClient(incoming) => self.arrived(incoming),
@@ -141,6 +162,9 @@ impl Universe {
     /// A cluster did something, and these replies came of it.
     fn handled(&mut self, side: Side, replies: Vec<Reply>) {
         self.note_timers(side);
+        if side == Side::Target {
+            self.counters.partial_sends += self.sends.look(&self.target);
+        }
         if let Some(mut watcher) = self.watcher.take() {
             let now = self.now;
             let seen = Seen { now, step: self.trace.steps() };
@@ -187,17 +211,21 @@ impl Universe {
     }
 
     pub(crate) fn send(&mut self, outgoing: Outgoing) {
+        if let (Side::Target, Request::Produce(request)) = (outgoing.side, &outgoing.request) {
+            self.sends.sent(request);
+        }
         let mut books = Books { trace: &mut self.trace, counters: &mut self.counters };
         self.network.send(self.now, outgoing, &mut books);
     }
 
-    /// Something is done to a cluster from outside.
+    /// Something is done to a cluster from outside, by the cluster's own clock.
     pub(crate) fn administer(&mut self, side: Side, act: impl FnOnce(&mut Cluster, Millis) -> Vec<Reply>) {
         let now = self.now;
         let alive =
             |cluster: &Cluster| cluster.broker_ids().filter(|it| it.1).map(|it| it.0).collect::<Vec<_>>();
         let before = alive(self.cluster(side));
-        let replies = act(self.cluster_mut(side), now);
+        let clock = now + self.clock_ms(side);
+        let replies = act(self.cluster_mut(side), clock);
         let after = alive(self.cluster(side));
         self.trace.note(now, "administer", &side, &replies.len());
         for broker in before.into_iter().filter(|broker| !after.contains(broker)) {

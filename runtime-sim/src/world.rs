@@ -2,7 +2,7 @@
 
 use crate::alarms::AlarmId;
 use crate::client::{Effect, Mark, Process};
-use crate::instance::{crash_now, now_of};
+use crate::instance::{crash, now_of};
 use crate::network::{Outgoing, Sender};
 use crate::shared::Shared;
 use crate::slots::Slot;
@@ -94,23 +94,16 @@ impl SimWorld {
     /// What it was told, if anything, and whether its worker is stuck; none when the process is no more.
     fn look_at_slot(&mut self) -> Option<(Option<Urgency>, bool)> {
         let faults = self.shared.setup(|setup| setup.client.clone());
-        let (idle, partial) = (!self.process.is_in_transaction(), self.process.has_partial_send());
-        let (told, is_stalled, skew, crashes) = self.shared.slots(|slots| {
+        let (told, is_stalled, skew) = self.shared.slots(|slots| {
             let state = slots.running(self.slot, self.start)?;
             let (skew, is_stalled) = (state.wall_skew_ms, state.is_stalled);
             let process = state.process.as_mut()?;
-            process.is_in_transaction = !idle;
-            process.has_partial_send = partial;
             let told = if is_stalled { None } else { process.told_to_stop.take() };
-            Some((told, is_stalled, skew, process.crashes_when_idle && idle))
+            Some((told, is_stalled, skew))
         })?;
         self.process.set_faults(faults);
         self.wall_skew_ms = skew;
         self.process.set_wall_skew(skew);
-        if crashes {
-            crash_now(&self.shared, self.slot);
-            return None;
-        }
         Some((told, is_stalled))
     }
 
@@ -154,8 +147,6 @@ impl SimWorld {
                 }
                 Effect::Close(connection) => self.shared.act(|universe| universe.client_closes(connection)),
                 Effect::Mark(Mark::Moment(moment)) => {
-                    let spares = self.shared.setup(|setup| setup.sim_mutants.crashes_spare_transactions);
-                    let is_spared = spares && self.process.is_in_transaction();
                     let comes = || self.shared.slots(|slots| slots.of(self.slot).crash_at.remove(&moment));
                     let breaks =
                         || self.shared.slots(|slots| slots.of(self.slot).broker_crashes_at.remove(&moment));
@@ -164,9 +155,9 @@ impl SimWorld {
                     }
                     let deeds = self.shared.slots(|slots| slots.of(self.slot).waiting.remove(&moment));
                     deeds.into_iter().flatten().for_each(|deed| deed());
-                    if !is_spared && comes() {
+                    if comes() {
                         self.shared.act(|universe| universe.counters.crashes_at_moments += 1);
-                        crash_now(&self.shared, self.slot);
+                        crash(&self.shared, self.slot);
                         return true;
                     }
                 }
@@ -203,7 +194,6 @@ fn count(universe: &mut Universe, mark: &Mark) {
     let counters = &mut universe.counters;
     match mark {
         Mark::Moment(_) => {}
-        Mark::Rebalanced => counters.rebalances += 1,
         Mark::Fenced => counters.fencings += 1,
         Mark::UnknownCommit { .. } => {
             counters.unknown_commits += 1;
@@ -211,7 +201,6 @@ fn count(universe: &mut Universe, mark: &Mark) {
         }
         Mark::Settled => counters.settled += 1,
         Mark::Aborted => counters.aborts += 1,
-        Mark::PartialSend => counters.partial_sends += 1,
         Mark::SlowStep => counters.fault(crate::counters::Fault::SlowStep),
     }
 }
@@ -219,9 +208,9 @@ fn count(universe: &mut Universe, mark: &Mark) {
 fn is_committed_since(universe: &Universe, id: &str, since: Millis) -> bool {
     let id = TransactionalId::from(id);
     let mut decisions = universe.cluster(Side::Target).decisions().since(0).iter().rev();
-    decisions
-        .find(|decision| decision.transactional_id == id)
-        .is_some_and(|last| since <= last.decided_at && last.result == TransactionResult::Commit)
+    decisions.find(|decision| decision.transactional_id == id).is_some_and(|last| {
+        since <= last.decided_at - universe.clock_ms(Side::Target) && last.result == TransactionResult::Commit
+    })
 }
 
 impl World for SimWorld {

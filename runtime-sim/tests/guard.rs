@@ -1,7 +1,7 @@
 //! Without its cfg madsim is a thin layer over tokio, and nothing here would be simulated.
 
 #[test]
-#[allow(clippy::assertions_on_constants)]
+#[expect(clippy::assertions_on_constants, reason = "the constant is whether the flag was given")]
 fn the_simulation_is_compiled_in() {
     assert!(
         cfg!(madsim),

@@ -56,6 +56,7 @@ fn check(settings: &Settings, summary: &Summary) {
     assert!(lines.is_empty(), "{} of {} seeds failed; the first: {}", lines.len(), summary.seeds, lines[0]);
     if settings.is_whole {
         assert_eq!(summary.too_seldom(), Vec::<String>::new(), "the sweep attacked too little");
+        assert_eq!(summary.never_seen(), Vec::<String>::new(), "the sweep attacked with less than it has");
     }
 }
 

@@ -80,6 +80,16 @@ fn a_leader_that_does_not_answer_costs_no_more_than_its_row() {
 }
 
 #[test]
+fn a_topic_made_anew_is_not_shown_as_copied() {
+    let mut fake = Fake::new();
+    let partition = fake.topic("anew", log(&["a"]), 1);
+    fake.source.topics.get_mut(&partition.topic).unwrap().id = kafka_types::TopicId(4711);
+    let row = row_of(&fake, "anew");
+    assert_eq!((row.state, row.lag, row.lag_time_ms), (State::Waiting, None, None));
+    assert!(row.reason.as_ref().unwrap().contains("made again"), "{row:?}");
+}
+
+#[test]
 fn a_topic_that_may_not_be_described_is_not_gone() {
     let mut fake = Fake::new();
     fake.topic("hidden", log(&["a"]), 1);

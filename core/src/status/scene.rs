@@ -63,6 +63,9 @@ impl Scene<'_> {
     /// Where the next record to copy is; nothing where nobody can tell.
     pub fn unread(&self, partition: &SourcePartition) -> Option<Unread> {
         let (position, extent) = (self.position(partition)?, self.extent(partition)?);
+        if self.is_another_topic(partition) {
+            return None;
+        }
         let from = position.max(extent.start);
         Some(if extent.high_watermark <= from {
             Unread::Nothing

@@ -45,7 +45,11 @@ impl Follower {
                     records.extend(read.iter().map(|read| ledger_record(LaneId::FIRST, read)));
                 }
                 Read::End(..) => {}
-                Read::OutOfRange(_) | Read::Truncated(..) | Read::NotAuthorized(_) | Read::Gone(_) => {
+                Read::OutOfRange(_)
+                | Read::Truncated(..)
+                | Read::Unreadable(..)
+                | Read::NotAuthorized(_)
+                | Read::Gone(_) => {
                     self.fetcher.unassign_all();
                     self.is_reading = false;
                     self.may_begin_at = io.now + RETRY_MS;

@@ -5,6 +5,7 @@ use super::io::Io;
 use super::metadata::Metadata;
 use super::wire::{LibraryId, Pending};
 use kafka_model::{BrokerId, ClientId, CoordinatorKind, Millis, Request};
+use kafka_types::ErrorCode;
 use verbatim_core::failure::Side;
 
 /// `socket.timeout.ms`, unless a client says otherwise.
@@ -73,6 +74,11 @@ impl Library {
 
     pub(super) fn coordinator(&self) -> Option<BrokerId> {
         self.coordinator.as_ref().and_then(Coordinator::broker)
+    }
+
+    /// Why nobody will say where the coordinator is, if the client has no right to know.
+    pub(super) fn coordinator_denied(&self) -> Option<ErrorCode> {
+        self.coordinator.as_ref().and_then(Coordinator::denied)
     }
 
     /// The coordinator is not where it was thought to be.

@@ -6,8 +6,6 @@ use kafka_model::Millis;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
     Moment(Moment),
-    /// A member saw a new generation of its group.
-    Rebalanced,
     /// A producer learned that it was fenced.
     Fenced,
     /// A commit that was begun at `since` came to an end that says nothing of its outcome.
@@ -17,8 +15,6 @@ pub enum Mark {
     },
     Settled,
     Aborted,
-    /// A transaction ends with some of its batches stored and others not.
-    PartialSend,
     /// A step of the process took long.
     SlowStep,
 }

@@ -112,16 +112,6 @@ impl Process {
         !has_event || self.random.below(2) == 0
     }
 
-    /// Whether a lane has a transaction open.
-    pub fn is_in_transaction(&self) -> bool {
-        self.lanes.values().any(Lane::is_in_transaction)
-    }
-
-    /// Whether of a lane's transaction some batches are stored, and others are not.
-    pub fn has_partial_send(&self) -> bool {
-        self.lanes.values().any(Lane::has_partial_send)
-    }
-
     pub fn submit(&mut self, now: Millis, command: Command) {
         let mut parts = self.parts(now);
         parts.submit(command);

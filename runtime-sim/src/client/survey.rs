@@ -75,7 +75,10 @@ impl Survey {
                     let denied = ErrorCode::TopicAuthorizationFailed;
                     return Some(Err(trouble(denied, "Read", self.ledger.as_str())));
                 }
-                Read::OutOfRange(place) | Read::Truncated(place, _) | Read::Gone(place) => {
+                Read::OutOfRange(place)
+                | Read::Truncated(place, _)
+                | Read::Unreadable(place, _)
+                | Read::Gone(place) => {
                     return Some(Err(Trouble::Passing(format!("{place} could not be read"))));
                 }
             }

@@ -135,7 +135,7 @@ impl Wire {
         (u64::from(self.start) << 32) | u64::from(number)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "they are what a request is sent with")]
     pub(super) fn send(
         &mut self,
         now: Millis,

@@ -10,6 +10,9 @@ use kafka_types::ErrorCode as E;
 const NONE: &[ErrorCode] = &[];
 
 const PRODUCE: &[ErrorCode] = &[
+    E::CorruptMessage,
+    // Of brokers from before KIP-360, of a producer that they have forgotten.
+    E::UnknownProducerId,
     E::NotLeaderOrFollower,
     E::UnknownTopicOrPartition,
     E::LeaderNotAvailable,
@@ -20,7 +23,12 @@ const PRODUCE: &[ErrorCode] = &[
     E::InvalidProducerEpoch,
     E::UnknownServerError,
 ];
-const PRODUCE_AFTER: &[ErrorCode] = &[E::NotEnoughReplicasAfterAppend, E::RequestTimedOut];
+const PRODUCE_AFTER: &[ErrorCode] = &[
+    E::NotEnoughReplicasAfterAppend,
+    E::RequestTimedOut,
+    // Of a batch that is older than those which the broker remembers, and so has no offset to tell.
+    E::DuplicateSequenceNumber,
+];
 const FETCH: &[ErrorCode] = &[
     E::NotLeaderOrFollower,
     E::UnknownTopicOrPartition,
@@ -29,6 +37,10 @@ const FETCH: &[ErrorCode] = &[
     E::UnknownLeaderEpoch,
     E::OffsetNotAvailable,
     E::OffsetOutOfRange,
+    E::CorruptMessage,
+    // A broker that has not heard of the topic yet, or still knows one that was there before (KIP-516).
+    E::UnknownTopicId,
+    E::InconsistentTopicId,
     E::KafkaStorageError,
     E::UnknownServerError,
 ];
@@ -47,8 +59,13 @@ const METADATA_AFTER: &[ErrorCode] = &[E::LeaderNotAvailable, E::UnknownTopicOrP
 /// Asked for all topics, a broker names only those that it knows.
 const METADATA_OF_ALL_AFTER: &[ErrorCode] = &[E::LeaderNotAvailable];
 const FIND_COORDINATOR: &[ErrorCode] = &[E::CoordinatorNotAvailable, E::CoordinatorLoadInProgress];
-const INIT_PRODUCER_ID: &[ErrorCode] =
-    &[E::CoordinatorLoadInProgress, E::CoordinatorNotAvailable, E::NotCoordinator, E::ConcurrentTransactions];
+const INIT_PRODUCER_ID: &[ErrorCode] = &[
+    E::CoordinatorLoadInProgress,
+    E::CoordinatorNotAvailable,
+    E::NotCoordinator,
+    E::ConcurrentTransactions,
+    E::ProducerFenced,
+];
 const ADD_PARTITIONS: &[ErrorCode] = &[
     E::CoordinatorLoadInProgress,
     E::CoordinatorNotAvailable,
@@ -56,6 +73,8 @@ const ADD_PARTITIONS: &[ErrorCode] = &[
     E::ConcurrentTransactions,
     E::UnknownTopicOrPartition,
     E::InvalidProducerIdMapping,
+    // PRODUCER_FENCED, to clients that do not know it yet.
+    E::InvalidProducerEpoch,
     E::UnknownServerError,
 ];
 const END_TXN: &[ErrorCode] = &[
@@ -65,6 +84,7 @@ const END_TXN: &[ErrorCode] = &[
     E::ConcurrentTransactions,
     E::InvalidTxnState,
     E::InvalidProducerIdMapping,
+    E::InvalidProducerEpoch,
     E::UnknownServerError,
 ];
 /// The transaction can only be aborted, and the producer is as sound as before.
@@ -82,6 +102,8 @@ const JOIN_GROUP: &[ErrorCode] = &[
     E::NotCoordinator,
     E::UnknownMemberId,
     E::RebalanceInProgress,
+    // Members that are gone still count until their sessions run out.
+    E::GroupMaxSizeReached,
 ];
 const MEMBER: &[ErrorCode] = &[
     E::CoordinatorNotAvailable,

@@ -88,6 +88,8 @@ pub struct Network {
     schedule: Schedule,
     /// Brokers that a sender does not reach.
     unreachable: BTreeMap<Sender, Unreachable>,
+    /// When a sender last had no sound answer of a cluster: late, lost, spoilt, an error, or none.
+    troubled: BTreeMap<(Sender, Side), Millis>,
     /// The target broker that last told a mirror's producer that its records are stored.
     pub last_acknowledging: Option<BrokerId>,
 }
@@ -105,6 +107,7 @@ impl Network {
             unanswered: BTreeSet::new(),
             schedule: Schedule::default(),
             unreachable: BTreeMap::new(),
+            troubled: BTreeMap::new(),
             last_acknowledging: None,
         }
     }
@@ -113,8 +116,15 @@ impl Network {
         self.schedule.next_at()
     }
 
-    fn delay(&mut self, now: Millis, sender: Sender, token: RequestToken, books: &mut Books) -> Millis {
+    fn delay(
+        &mut self,
+        now: Millis,
+        (sender, side): (Sender, Side),
+        token: RequestToken,
+        books: &mut Books,
+    ) -> Millis {
         if self.strikes(sender) && self.random.happens(self.faults.slow) {
+            self.trouble(now, sender, side);
             let delay = self.random.between(self.faults.delay_max_ms, self.faults.slow_max_ms);
             books.counters.fault(Fault::Slow);
             books.trace.note(now, "slow", &sender, &(token, delay));
@@ -135,13 +145,16 @@ impl Network {
         books.trace.note(now, "request", &(sender, side, header.broker), &(header.token, &request));
         books.counters.requests += 1;
         let strikes = self.strikes(sender);
-        let delay = self.delay(now, sender, header.token, books);
+        let delay = self.delay(now, (sender, side), header.token, books);
         let lost = |network: &mut Network, rate: Rate| strikes && network.random.happens(rate);
         let is_cut = self.loses_requests(sender, side, header.broker);
         let is_lost = lost(self, self.faults.request_lost) || is_cut;
         let breaks = lost(self, self.faults.disconnect)
             || matches!(request, Request::EndTxn(_)) && lost(self, self.faults.disconnect_end_txn);
         let is_silent = self.random.happens(self.faults.silent);
+        if is_lost || breaks {
+            self.trouble(now, sender, side);
+        }
         let connection =
             self.connections.entry(id).or_insert_with(|| Connection::new(sender, side, header.broker));
         if connection.is_closed {
@@ -269,6 +282,7 @@ impl Network {
             if (refuses || worst.is_some())
                 && let Some(&code) = self.random.pick(worst.unwrap_or(before))
             {
+                self.trouble(now, sender, side);
                 books.counters.fault(Fault::Refused);
                 books.trace.note(now, "refuses", &(side, header.broker), &(header.token, code));
                 let response = refusal::refuse(&request, code);
@@ -319,11 +333,19 @@ impl Network {
         if let Some(code) = spoiled {
             refusal::spoil(&mut response, code);
         }
-        refusal::codes(&response, |code| books.counters.error(side, code));
+        let mut is_sound = throttle_time_ms == 0;
+        refusal::codes(&response, |code| {
+            is_sound = false;
+            books.counters.error(side, code);
+        });
+        books.counters.rebalances += u64::from(begins_generation(&response));
         books.trace.note(now, "answers", &(side, broker), &(token, &response));
         let strikes = self.strikes(sender);
-        let delay = self.delay(now, sender, token, books);
+        let delay = self.delay(now, (sender, side), token, books);
         let is_cut = self.loses_answers(sender, side, broker);
+        if !is_sound || is_cut {
+            self.trouble(now, sender, side);
+        }
         self.note_acknowledgement(side, sender, broker, &response);
         let is_lost = strikes && self.random.happens(self.faults.response_lost)
             || self.to_lose.remove(&token)
@@ -333,6 +355,7 @@ impl Network {
         let connection = self.connections.get_mut(&id)?;
         if is_lost || connection.loses_answers {
             self.unanswered.extend(ending);
+            self.troubled.insert((sender, side), now);
         }
         if is_lost && !connection.loses_answers {
             books.counters.fault(Fault::ResponseLost);
@@ -379,6 +402,7 @@ impl Network {
     fn broken(&mut self, now: Millis, id: ConnectionId, books: &mut Books) -> Option<Delivery> {
         let connection = self.connections.get_mut(&id)?;
         let sender = connection.sender;
+        self.troubled.insert((sender, connection.side), now);
         connection.is_closed = true;
         connection.loses_answers = true;
         let Some(token) = connection.outstanding.pop_first() else {
@@ -406,4 +430,10 @@ impl Network {
 /// A produce that asks for no acknowledgement is not answered.
 fn is_without_answer(request: &Request) -> bool {
     matches!(request, Request::Produce(produce) if produce.acks == 0)
+}
+
+/// Of each generation of a group the leader is told once, whatever becomes of the answer.
+fn begins_generation(response: &Response) -> bool {
+    matches!(response, Response::JoinGroup(joined)
+        if !joined.error_code.is_error() && joined.leader == joined.member_id && !joined.skip_assignment)
 }

@@ -42,6 +42,15 @@ impl Network {
         contains(None) || contains(Some(broker))
     }
 
+    pub(super) fn trouble(&mut self, now: Millis, sender: Sender, side: Side) {
+        self.troubled.insert((sender, side), now);
+    }
+
+    /// When the sender last had no sound answer of a cluster.
+    pub fn troubled_at(&self, sender: Sender, side: Side) -> Option<Millis> {
+        self.troubled.get(&(sender, side)).copied()
+    }
+
     pub(super) fn note_acknowledgement(
         &mut self,
         side: Side,

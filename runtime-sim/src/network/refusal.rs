@@ -11,12 +11,16 @@ pub(super) fn refuse(request: &Request, code: ErrorCode) -> Response {
     response
 }
 
-/// The same answer with this error in all its parts.
+/// The same answer with this error wherever it said yes.
 pub(super) fn spoil(response: &mut Response, code: ErrorCode) {
     if let Response::Produce(produce) = response {
         produce.partitions.iter_mut().for_each(|partition| partition.base_offset = -1);
     }
-    codes_mut(response, |place| *place = code);
+    codes_mut(response, |place| {
+        if !place.is_error() {
+            *place = code;
+        }
+    });
 }
 
 /// Every error in it.

@@ -45,7 +45,8 @@ fn settle_the_rest(judge: &mut Judge, now: Millis) {
     let Some(readers) = judge.readers() else { return };
     let mut rest = Settlement::of_nobody(now);
     for (topic, id, partition, mut copies) in readers.all() {
-        copies.retain(|copy| !judge.is_settled((id, partition, copy.offset)));
+        let is_known = |place| judge.is_settled(place) || judge.foreign.contains(&place);
+        copies.retain(|copy| !is_known((id, partition, copy.offset)));
         if topic.as_str() == judge.flow.ledger {
             rest.ledger.extend(copies.iter().map(|copy| noted(partition.0, copy)));
             continue;

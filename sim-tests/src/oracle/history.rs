@@ -1,3 +1,4 @@
+use super::settlement::Place;
 use kafka_model::transaction::Decision;
 use kafka_model::{LogEvent, Millis, Offset};
 use kafka_types::{Partition, TopicId, TopicName};
@@ -49,6 +50,8 @@ pub enum What {
     Forgotten {
         lane: i32,
     },
+    /// Somebody who is no part of the flow wrote a record to a target partition.
+    Foreign(Place),
     /// Clients may not use a source topic, or its copy.
     Denied(TopicName),
 }

@@ -24,6 +24,8 @@ pub struct Judge {
     readers: Option<Readers>,
     /// What came with a settlement so far.
     settled: BTreeSet<Place>,
+    /// Records that nobody of the flow wrote.
+    pub foreign: BTreeSet<Place>,
     /// Source topics that clients were denied at some time.
     pub denied: Vec<TopicName>,
     /// When a transaction was last seen open in a source partition that something happened to.
@@ -32,8 +34,6 @@ pub struct Judge {
     has_told_of_rollback: bool,
     broken: Vec<Violation>,
     pub settlements: u64,
-    /// Transactions of the mirror that were aborted with some of their records stored, and others not.
-    pub partial_sends: u64,
 }
 
 impl Judge {
@@ -45,12 +45,12 @@ impl Judge {
             standing: Standing::default(),
             readers,
             settled: BTreeSet::new(),
+            foreign: BTreeSet::new(),
             denied: Vec::new(),
             open_until: BTreeMap::new(),
             has_told_of_rollback: false,
             broken: Vec::new(),
             settlements: 0,
-            partial_sends: 0,
         }
     }
 
@@ -70,7 +70,7 @@ impl Judge {
                 let log = self.shadow(*side).log_mut(*id, *partition);
                 log.keep_only(log.start, left);
             }
-            What::Decided(decision) => self.decided(decision),
+            What::Decided(decision) => self.decided(recorded.at, decision),
             What::ElectionAhead { id, partition, readable_below } => {
                 self.source.log_mut(*id, *partition).readable_before_cut(*readable_below);
             }
@@ -79,6 +79,7 @@ impl Judge {
                     owner.is_forgotten = true;
                 }
             }
+            What::Foreign(place) => drop(self.foreign.insert(*place)),
             What::Denied(topic) => self.denied.push(topic.clone()),
         }
     }
@@ -107,16 +108,15 @@ impl Judge {
         }
     }
 
-    fn decided(&mut self, decision: &Decision) {
+    fn decided(&mut self, at: Millis, decision: &Decision) {
         let readers = self.readers.as_ref();
         let is_seen = |place| readers.is_none_or(|readers| readers.see(place));
-        let settlement = Settlement::take(&mut self.target, decision, &self.flow.ledger, is_seen);
+        let settlement = Settlement::take(&mut self.target, at, decision, &self.flow.ledger, is_seen);
         let is_ours = decision.transactional_id.as_str().starts_with(&self.flow.transactional_id_prefix);
         if !is_ours {
             return;
         }
         if decision.result == TransactionResult::Abort {
-            self.partial_sends += u64::from(0 < settlement.stored && settlement.ledger.is_empty());
             return;
         }
         if self.readers.is_some() {

@@ -90,9 +90,16 @@ impl Oracle {
         topic.and_then(|it| it.starts.get(place.partition.index())).map_or(0, |start| start.offset)
     }
 
-    /// A partition that is not copied up to its end, or whose copies readers of the target do not see.
-    pub fn short_of(&self, ends: &Ends, source: &Cluster, target: &Cluster) -> Option<String> {
-        ends.iter().find_map(|((place, id), end)| {
+    /// A partition that is not copied up to its end, or whose copies readers of the target do not see. For these left out
+    /// there is a reason.
+    pub fn short_of(
+        &self,
+        ends: &Ends,
+        source: &Cluster,
+        target: &Cluster,
+        left_out: impl Fn(&SourcePartition) -> bool,
+    ) -> Option<String> {
+        ends.iter().filter(|((place, _), _)| !left_out(place)).find_map(|((place, id), end)| {
             // A topic that clients may not see is none to them.
             if source.topic_id(&place.topic) != Some(*id) || self.was_denied(&place.topic) {
                 return None;

@@ -36,6 +36,8 @@ pub struct TargetPin {
     pub topic: TopicName,
     pub id: TopicId,
     pub ends: Vec<Offset>,
+    /// Why the topic cannot hold copies, if so.
+    pub unfit: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

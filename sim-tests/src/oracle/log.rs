@@ -72,6 +72,8 @@ pub struct Log {
     pub furthest_start: Offset,
     /// Offsets whose records compaction took away.
     compacted: BTreeSet<Offset>,
+    /// Offsets of batches in which no reader can make out a record, whether or not they are there still.
+    damaged: BTreeSet<Offset>,
     /// What readers could see before an election that may take away what is committed.
     readable_below: Offset,
 }
@@ -143,6 +145,18 @@ impl Log {
         cut.map_or(&self.compacted, |cut| &cut.compacted).contains(&offset)
     }
 
+    /// Whether a batch that nobody can read ever began there.
+    pub fn was_damaged(&self, offset: Offset) -> bool {
+        self.damaged.contains(&offset)
+    }
+
+    /// The first of what nobody can read between two offsets of the log as it is now.
+    pub fn damaged_between(&self, from: Offset, to: Offset) -> Option<Offset> {
+        let is_there =
+            |offset: &&Offset| self.start <= **offset && self.cuts.iter().all(|cut| **offset < cut.at);
+        self.damaged.range(from..to.max(from)).find(is_there).copied()
+    }
+
     /// An election is about to take away what readers could see below `offset`.
     pub fn readable_before_cut(&mut self, offset: Offset) {
         self.readable_below = self.readable_below.max(offset);
@@ -151,6 +165,9 @@ impl Log {
     fn append(&mut self, batch: &RecordBatch) {
         while self.end() < batch.base_offset {
             self.slots.push(Slot::Empty);
+        }
+        if batch.is_damaged() {
+            self.damaged.insert(batch.base_offset);
         }
         if let Some(marker) = batch.marker {
             self.end_transaction(batch.producer_id, marker.result, Some(batch.base_offset));

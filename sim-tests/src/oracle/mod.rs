@@ -26,17 +26,20 @@ mod progress;
 mod readers;
 mod settlement;
 mod shadow;
+mod shown;
 mod violation;
 
 pub use audit::Over;
 pub use history::{History, Recorded, Side, What};
 pub use invariants::exits_true::{self, Circumstances, Ended};
 pub use invariants::nothing_pinned::pinned;
+pub use invariants::status_true::{Said, Stands};
 pub use invariants::{Standstill, unhealed};
 pub use lag::{End, Ends, Lag};
 pub use ledger::{Halt, HaltReason};
 pub use violation::{Invariant, Violation};
 
+use crate::plan::OddCopy;
 use judge::Judge;
 use kafka_model::{Cluster, LogEvent, Millis, Offset};
 use kafka_types::{Partition, SourcePartition, TopicId, TopicName, TopicPartition};
@@ -53,6 +56,10 @@ pub struct FlowNames {
     pub target_prefix: String,
     /// The largest batch that the copies of these source topics take, where it is not what most topics take.
     pub target_bytes_max: BTreeMap<TopicName, usize>,
+    /// Copies that take not all records, or not as they are.
+    pub odd_copies: BTreeMap<TopicName, OddCopy>,
+    /// How far the target's clock is off.
+    pub target_clock_ms: Millis,
     /// What the source held when the flow first started is not to be copied.
     pub starts_at_end: bool,
     /// Of that only what has this timestamp or a later one, and what lies behind it.
@@ -66,6 +73,8 @@ impl FlowNames {
             transactional_id_prefix: format!("verbatim-{flow}-"),
             target_prefix: target_prefix.to_owned(),
             target_bytes_max: BTreeMap::new(),
+            odd_copies: BTreeMap::new(),
+            target_clock_ms: 0,
             starts_at_end: false,
             starts_at: None,
         }
@@ -164,6 +173,13 @@ impl Oracle {
         self.tell(now, What::Forgotten { lane });
     }
 
+    /// Somebody who is no part of the flow wrote a record to a copy.
+    pub fn foreign_write(&mut self, now: Millis, tp: &TopicPartition, offset: Offset) {
+        if let Some(id) = self.judge.target.id(&tp.topic) {
+            self.tell(now, What::Foreign((id, tp.partition, offset)));
+        }
+    }
+
     pub fn topic_denied(&mut self, now: Millis, topic: TopicName) {
         self.tell(now, What::Denied(topic));
     }
@@ -199,11 +215,6 @@ impl Oracle {
 
     pub fn settlements(&self) -> u64 {
         self.judge.settlements
-    }
-
-    /// Transactions of the mirror that were aborted with some of their records stored, and others not.
-    pub fn partial_sends(&self) -> u64 {
-        self.judge.partial_sends
     }
 
     /// Partitions whose copy is gone with its target topic, of which the ledger does not tell.

@@ -28,6 +28,7 @@ impl Readers {
                 | What::Decided(_)
                 | What::ElectionAhead { .. }
                 | What::Forgotten { .. }
+                | What::Foreign(_)
                 | What::Denied(_) => {}
             }
         }

@@ -42,8 +42,6 @@ pub struct Settlement {
     /// A name can have had several topics, each with records of the transaction: the present one last.
     pub copies: BTreeMap<TargetPartition, Vec<Copies>>,
     pub ledger: Vec<Noted>,
-    /// Records that the transaction had stored, however it ended.
-    pub stored: usize,
     /// Where the records stand.
     pub places: Vec<Place>,
 }
@@ -58,7 +56,6 @@ impl Settlement {
             transactional_id: String::new(),
             copies: BTreeMap::new(),
             ledger: Vec::new(),
-            stored: 0,
             places: Vec::new(),
         }
     }
@@ -66,13 +63,14 @@ impl Settlement {
     /// Takes what the decided transaction holds out of the shadow's open records.
     pub fn take(
         shadow: &mut Shadow,
+        at: Millis,
         decision: &Decision,
         ledger_topic: &str,
         is_seen: impl Fn(Place) -> bool,
     ) -> Settlement {
         let mut settlement = Settlement {
             transactional_id: decision.transactional_id.to_string(),
-            ..Settlement::of_nobody(decision.decided_at)
+            ..Settlement::of_nobody(at)
         };
         for tp in decision.markers.keys() {
             // A topic that was deleted since holds records of the transaction all the same.
@@ -94,7 +92,6 @@ impl Settlement {
     ) {
         let log = shadow.log_mut(id, tp.partition);
         let ended = log.end_transaction(decision.producer_id, decision.result, None);
-        self.stored += ended.len();
         let is_seen = |offset: &Offset| is_seen((id, tp.partition, *offset));
         let decided = ended.into_iter().filter(|offset| is_committed(log, *offset)).filter(is_seen);
         let decided: Vec<Offset> = decided.collect();

@@ -17,6 +17,7 @@ pub enum Invariant {
     OneWriter,
     NothingPinned,
     ExitsTrue,
+    StatusTrue,
     /// After the faults something is left to do and nothing happens.
     Stuck,
     /// After the faults things happen and what is left to do does not become less.
@@ -24,7 +25,7 @@ pub enum Invariant {
 }
 
 impl Invariant {
-    pub const ALL: [Invariant; 13] = [
+    pub const ALL: [Invariant; 14] = [
         Invariant::EqualBytes,
         Invariant::NothingAborted,
         Invariant::PartitionKept,
@@ -36,6 +37,7 @@ impl Invariant {
         Invariant::OneWriter,
         Invariant::NothingPinned,
         Invariant::ExitsTrue,
+        Invariant::StatusTrue,
         Invariant::Stuck,
         Invariant::Livelock,
     ];
@@ -53,6 +55,7 @@ impl Invariant {
             Invariant::OneWriter => "one-writer",
             Invariant::NothingPinned => "nothing-pinned",
             Invariant::ExitsTrue => "exits-true",
+            Invariant::StatusTrue => "status-true",
             Invariant::Stuck => "stuck",
             Invariant::Livelock => "livelock",
         }

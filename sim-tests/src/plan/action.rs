@@ -19,6 +19,18 @@ pub enum Urgency {
     Now,
 }
 
+/// What an administrator can take away beside a right to a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Right {
+    /// To the flow's group.
+    Group,
+    /// To a lane's transactional id.
+    Lane(u32),
+    /// To be an idempotent producer on the source.
+    SourceCluster,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -95,8 +107,10 @@ pub enum Action {
         broker: BrokerNumber,
         is_stalled: bool,
     },
-    /// Of a source partition, to the replica that is furthest behind.
+    /// To the replica that is furthest behind.
     UncleanElection {
+        #[serde(default = "of_source")]
+        cluster: Cluster,
         topic: String,
         partition: i32,
     },
@@ -105,6 +119,21 @@ pub enum Action {
         cluster: Cluster,
         topic: String,
         is_denied: bool,
+    },
+    /// The same of a right to something else.
+    DenyRight {
+        right: Right,
+        is_denied: bool,
+    },
+    /// Somebody else writes a record of their own to a copy.
+    ForeignWrite {
+        topic: String,
+        partition: i32,
+    },
+    /// A batch in which no client can make out a record comes to stand in the source's log.
+    DamagedBatch {
+        topic: String,
+        partition: i32,
     },
     /// Deletes so much of what a source partition holds.
     DeleteRecords {
@@ -190,6 +219,19 @@ pub enum Action {
         partition: i32,
         milliseconds: Option<i64>,
     },
+}
+
+impl Action {
+    /// What it does, whatever to.
+    pub fn name(&self) -> String {
+        let told = format!("{self:?}");
+        told.split([' ', '{']).next().unwrap_or_default().to_owned()
+    }
+}
+
+/// Before there were elections on the target, plans named no cluster.
+fn of_source() -> Cluster {
+    Cluster::Source
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

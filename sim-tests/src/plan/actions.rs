@@ -1,6 +1,6 @@
 //! When what strikes: each class of faults draws its own events over the active time.
 
-use super::action::{Action, BrokerNumber, Cluster, TimedAction, Urgency};
+use super::action::{Action, BrokerNumber, Cluster, Right, TimedAction, Urgency};
 use super::draw::Draw;
 use super::{FaultClass, FlowPlan, Profile, TopicPlan};
 use runtime_sim::{Moment, Random, Slot};
@@ -82,6 +82,9 @@ impl Draft<'_> {
             | FaultClass::TargetTopics
             | FaultClass::TopicsDenied
             | FaultClass::TopicsRecreated => self.strike_topics(class, at),
+            FaultClass::RightsDenied | FaultClass::ForeignWrites | FaultClass::DamagedBatches => {
+                self.strike_rarely(class, at)
+            }
             FaultClass::RebalanceStorm => {
                 let member = self.number(0, 2);
                 self.push(at, Action::ExpireMember { member });
@@ -244,25 +247,11 @@ impl Draft<'_> {
         let partitions = i32::from(self.number(1, 4));
         let action = match class {
             FaultClass::UncleanElection => {
-                // A replica that lags makes the election lose something.
-                let broker = self.broker();
-                let cluster = Cluster::Source;
-                let stalled = topic.clone();
-                // Once it is out of sync, the others go on without it.
-                let begin = (at - self.flow.replica_lag_ms - self.duration(500.0, 5_000.0)).max(0);
-                let stall = |is_stalled, topic| Action::StallReplica {
-                    cluster,
-                    topic,
-                    partition,
-                    broker,
-                    is_stalled,
-                };
-                self.push(begin, stall(true, stalled.clone()));
-                self.push(at + 1, stall(false, stalled));
+                self.lag_behind(at, Cluster::Source, &topic, partition);
                 if self.random.chance(0.5) {
                     self.strike_everybody(at - 1);
                 }
-                Action::UncleanElection { topic, partition }
+                Action::UncleanElection { cluster: Cluster::Source, topic, partition }
             }
             FaultClass::Retention => {
                 let percent = self.number(1, 100);
@@ -295,6 +284,48 @@ impl Draft<'_> {
             _ => Action::RecreateTopic { cluster: Cluster::Source, topic, partitions },
         };
         self.push(at, action);
+    }
+
+    /// A replica that lags makes an election lose something.
+    fn lag_behind(&mut self, at: i64, cluster: Cluster, topic: &str, partition: i32) {
+        let broker = self.broker();
+        // Once it is out of sync, the others go on without it.
+        let begin = (at - self.flow.replica_lag_ms - self.duration(500.0, 5_000.0)).max(0);
+        let stall = |is_stalled| Action::StallReplica {
+            cluster,
+            topic: topic.to_owned(),
+            partition,
+            broker,
+            is_stalled,
+        };
+        self.push(begin, stall(true));
+        self.push(at + 1, stall(false));
+    }
+
+    /// What ends an instance or a partition until somebody acts.
+    fn strike_rarely(&mut self, class: FaultClass, at: i64) {
+        let (topic, partition) = self.source_partition();
+        let copy = format!("{}{topic}", self.flow.target_prefix);
+        match class {
+            FaultClass::ForeignWrites => self.push(at, Action::ForeignWrite { topic: copy, partition }),
+            FaultClass::DamagedBatches => self.push(at, Action::DamagedBatch { topic, partition }),
+            _ => self.deny_right(at),
+        }
+    }
+
+    /// Whoever ends over it is started again once the right is back.
+    fn deny_right(&mut self, at: i64) {
+        let lane = self.lane();
+        let right = *self.random.one_of(&[Right::Group, Right::Lane(lane), Right::SourceCluster]);
+        // A producer needs that one only when it begins.
+        let at = if right == Right::SourceCluster { 0 } else { at };
+        self.push(at, Action::DenyRight { right, is_denied: true });
+        let end = at + self.duration(200.0, 10_000.0);
+        self.push(end, Action::DenyRight { right, is_denied: false });
+        for slot in (0..u32::from(self.flow.instances)).map(Slot) {
+            let back = end + self.duration(500.0, 5_000.0);
+            self.push(back, Action::Start { slot });
+        }
     }
 
     /// Nobody reads for a while, so that what was read may be gone, and other records in its place, when they do.

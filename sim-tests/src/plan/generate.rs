@@ -1,6 +1,7 @@
 use super::draw::Draw;
 use super::{
-    Action, FaultClass, FlowPlan, Plan, ProducerPlan, Profile, TopicPlan, actions, later, latest, rarities,
+    Action, FaultClass, FlowPlan, Plan, ProducerPlan, Profile, TopicPlan, actions, later, latest,
+    rare_faults, rarities, slow_target,
 };
 use runtime_sim::Random;
 
@@ -26,6 +27,7 @@ pub fn generate_with(seed: u64, on: &[FaultClass]) -> Plan {
         latest::extend(&mut plan);
     }
     later::extend(&mut plan, on);
+    rare_faults::extend(&mut plan, on);
     plan
 }
 
@@ -53,7 +55,7 @@ pub fn generate_as_before(seed: u64) -> Plan {
     actions.sort_by_key(|action| action.at_ms);
     let mut plan =
         Plan { seed, profile, flow, topics, producers, rare, actions, active_ms, heal_ms: HEAL_MS };
-    rarities::slow_down_target(&mut plan);
+    slow_target::slow_down(&mut plan);
     plan
 }
 

@@ -8,16 +8,20 @@ mod flow;
 mod generate;
 mod later;
 mod latest;
+mod odd_copy;
 mod producers;
 mod profile;
+mod rare_faults;
 mod rarities;
+mod slow_target;
 
-pub use action::{Action, BrokerNumber, Cluster, TimedAction, Urgency};
+pub use action::{Action, BrokerNumber, Cluster, Right, TimedAction, Urgency};
 pub use deaths::generate_deaths;
 pub use draw::Draw;
 pub use flow::FlowPlan;
 pub use generate::{generate, generate_as_before, generate_as_later, generate_with};
 pub use latest::LONG_PAUSE_MS;
+pub use odd_copy::OddCopy;
 pub use producers::{ProducerKind, ProducerPlan};
 pub use profile::{FaultClass, Profile};
 pub use rarities::Rarities;
@@ -62,6 +66,14 @@ impl Plan {
     /// Those that end what outlasts the time in which faults strike.
     pub fn late_actions(&self) -> impl Iterator<Item = &TimedAction> {
         self.actions.iter().filter(|timed| self.active_ms <= timed.at_ms)
+    }
+
+    /// Rights of other kinds that clients lose.
+    pub fn denied_rights(&self) -> impl Iterator<Item = Right> {
+        self.actions.iter().filter_map(|timed| match timed.action {
+            Action::DenyRight { right, is_denied: true } => Some(right),
+            _ => None,
+        })
     }
 
     pub fn to_json(&self) -> String {

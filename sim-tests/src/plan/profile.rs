@@ -99,6 +99,12 @@ fault_classes! {
     CrashInRelease = 'v' from 0.5 to 6.0,
     /// The ledger is compacted as far as it can be.
     LedgerCompaction = 'j' from 0.5 to 8.0,
+    /// The same of the group, a transactional id, or the right to be an idempotent producer.
+    RightsDenied = 'D' from 0.3 to 1.5,
+    /// Somebody else writes to a copy.
+    ForeignWrites = 'F' from 0.3 to 2.0,
+    /// A batch of the source cannot be read by any client.
+    DamagedBatches = 'X' from 0.3 to 2.0,
 }
 
 /// Those that came when seeds had shown bugs already: drawn apart, so that older seeds keep their plans in all else.
@@ -113,6 +119,13 @@ pub const LATER: &[FaultClass] = &[
 /// Those that came after these, and are drawn apart for the same reason.
 pub const LATEST: &[FaultClass] =
     &[FaultClass::WorkerStall, FaultClass::CrashInRelease, FaultClass::LedgerCompaction];
+
+/// What ends an instance or a partition until somebody acts: in few seeds, or little else would be seen in any.
+pub const RARE: &[FaultClass] =
+    &[FaultClass::RightsDenied, FaultClass::ForeignWrites, FaultClass::DamagedBatches];
+
+/// Of a hundred seeds, how many have each of these.
+const RARE_PERCENT: u64 = 10;
 
 /// Which classes of faults a seed has, and how often each strikes.
 ///
@@ -133,8 +146,8 @@ impl Profile {
         }
         let mut rates = BTreeMap::new();
         let mut classes = 0;
-        for class in FaultClass::ALL.iter().filter(|class| !LATER.contains(class) && !LATEST.contains(class))
-        {
+        let is_apart = |class: &&FaultClass| [LATER, LATEST, RARE].iter().any(|of| of.contains(class));
+        for class in FaultClass::ALL.iter().filter(|class| !is_apart(class)) {
             classes += 1;
             rates.extend(class.draw(random));
         }
@@ -147,6 +160,17 @@ impl Profile {
     /// The classes that came later, for a profile that has faults at all.
     pub fn draw_later(random: &mut Random) -> Profile {
         Profile { rates: LATER.iter().filter_map(|class| class.draw(random)).collect() }
+    }
+
+    /// The rare classes, for a profile that has faults at all.
+    pub fn draw_rare(random: &mut Random) -> Profile {
+        let mut rates = BTreeMap::new();
+        for class in RARE {
+            let (low, high) = class.range();
+            let (rate, is_on) = (random.log_uniform(low, high), random.below(100) < RARE_PERCENT);
+            rates.extend(is_on.then_some((*class, rate)));
+        }
+        Profile { rates }
     }
 
     /// Turns classes on, at one of their higher rates, that are in neither profile.

@@ -1,6 +1,6 @@
 use super::draw::Draw;
-use super::{Action, FlowPlan, Plan, ProducerKind, ProducerPlan, Profile, TimedAction, TopicPlan};
-use runtime_sim::{Random, Slot};
+use super::{Action, FlowPlan, OddCopy, TimedAction, TopicPlan};
+use runtime_sim::Random;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -10,6 +10,13 @@ use std::collections::BTreeMap;
 pub struct Rarities {
     /// Source topics whose copies somebody made on the target beforehand, with the largest batch that those take.
     pub target_bytes_max: BTreeMap<String, u32>,
+    /// Source topics whose copies somebody made on the target beforehand, in another way than the mirror would.
+    pub odd_copies: BTreeMap<String, OddCopy>,
+    /// Of the workload's records, how many in a thousand are of the time 0, which the client library cannot send.
+    pub zero_timestamps: u32,
+    /// How far the clock of each cluster is off.
+    pub source_clock_ms: i64,
+    pub target_clock_ms: i64,
     /// Followers on the target are so far behind, each time.
     pub target_replication_ms: Option<i64>,
     /// So long the target makes every client wait after each request, for the whole run.
@@ -54,37 +61,4 @@ pub fn draw(
         actions.push(TimedAction { at_ms, action: Action::GrowLedger { partitions } });
     }
     (rare, actions)
-}
-
-/// Makes the plan one of a target so slow that a transaction which takes in all that waits outlasts its time-out.
-/// There is nothing else to it: what the mirror needs is the time to find a size that fits.
-pub fn slow_down_target(plan: &mut Plan) {
-    let mut random = Random::of(plan.seed, "slow target");
-    if !random.chance(0.06) {
-        return;
-    }
-    plan.profile = Profile::default();
-    plan.rare = Rarities { target_throttle_ms: 400, ..Rarities::default() };
-    plan.topics = vec![TopicPlan { name: "orders".to_owned(), partitions: 1, is_compacted: false }];
-    let producer = ProducerPlan::draw(&mut random);
-    plan.producers = vec![ProducerPlan {
-        kind: ProducerKind::Plain,
-        rate: 60.0,
-        records_max: 20,
-        bytes_max: 100,
-        burst: 0.0,
-        ..producer
-    }];
-    plan.flow = FlowPlan {
-        transaction_records_max: 2_000,
-        batch_records_max: 1,
-        commit_interval_ms: 2_000,
-        intake_bytes_max: 16_000_000,
-        is_bounded: false,
-        ..plan.flow.clone()
-    };
-    // By then there is more than one such transaction.
-    let late = |slot| TimedAction { at_ms: 45_000, action: Action::Start { slot: Slot(slot) } };
-    plan.actions = (0..u32::from(plan.flow.instances)).map(late).collect();
-    plan.heal_ms = 900_000;
 }

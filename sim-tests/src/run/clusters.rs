@@ -2,7 +2,7 @@
 
 use super::setup::FLOW;
 use crate::oracle::Oracle;
-use crate::plan::{Action, BrokerNumber, Cluster as Named};
+use crate::plan::{Action, BrokerNumber, Cluster as Named, Right};
 use kafka_model::api::create_partitions::CreatePartitionsRequest;
 use kafka_model::api::create_topics::{CreateTopicsRequest, NewTopic};
 use kafka_model::api::delete_groups::DeleteGroupsRequest;
@@ -11,12 +11,15 @@ use kafka_model::api::describe_groups::DescribeGroupsRequest;
 use kafka_model::api::init_producer_id::InitProducerIdRequest;
 use kafka_model::api::leave_group::{LeaveGroupRequest, LeavingMember};
 use kafka_model::api::offset_commit::{OffsetCommitRequest, OffsetToCommit};
+use kafka_model::api::produce::{ProducePartition, ProduceRequest};
 use kafka_model::group::Committer;
 use kafka_model::{
-    BrokerId, ClientId, Cluster, CoordinatorKind, GroupId, MemberId, Millis, Outcome, Reply, Request,
-    RequestHeader, RequestToken, Response, TransactionalId,
+    BrokerId, ClientId, Cluster, CoordinatorKind, GroupId, MemberId, Millis, Offset, Outcome, Reply, Request,
+    RequestHeader, RequestToken, Resource, Response, TransactionalId,
 };
-use kafka_types::{ErrorCode, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Partition, TopicName, TopicPartition};
+use kafka_types::{
+    ErrorCode, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Partition, Record, RecordBatch, TopicName, TopicPartition,
+};
 use runtime_sim::{Fault, Handle};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -52,9 +55,9 @@ impl Administrator {
                 self.move_leader(*cluster, &TopicPartition::new(topic.as_str(), *partition));
             }
             Action::MoveTransactionCoordinator { lane, to } => {
-                let key = format!("verbatim-{FLOW}-{lane}");
+                let key = lane_id(*lane);
                 self.on(Named::Target, |it, now| {
-                    it.move_coordinator(now, CoordinatorKind::Transaction, &key, BrokerId(*to))
+                    it.move_coordinator(now, CoordinatorKind::Transaction, key.as_str(), BrokerId(*to))
                 });
             }
             Action::MoveGroupCoordinator { to } => self.on(Named::Target, |it, now| {
@@ -64,8 +67,22 @@ impl Administrator {
                 let tp = TopicPartition::new(topic.as_str(), *partition);
                 self.on(*cluster, |it, now| it.stall_replica(now, &tp, BrokerId(*broker), *is_stalled));
             }
-            Action::UncleanElection { topic, partition } => {
+            Action::UncleanElection { cluster: Named::Source, topic, partition } => {
                 self.elect_uncleanly(&TopicPartition::new(topic.as_str(), *partition));
+            }
+            Action::DenyRight { right, is_denied } => self.deny_right(*right, *is_denied),
+            Action::ForeignWrite { topic, partition } => {
+                let record = Record::new(self.handle.now(), None, Some("somebody else's".into()));
+                let written = self.write(Named::Target, topic, *partition, RecordBatch::new(vec![record]));
+                if let Some(offset) = written {
+                    let (now, tp) = (self.handle.now(), TopicPartition::new(topic.as_str(), *partition));
+                    self.oracle.borrow_mut().foreign_write(now, &tp, offset);
+                }
+            }
+            Action::DamagedBatch { topic, partition } => {
+                let encoded = Some("nobody can make this out".into());
+                let batch = RecordBatch { encoded, ..RecordBatch::new(Vec::new()) };
+                self.write(Named::Source, topic, *partition, batch);
             }
             Action::DenyTopic { cluster, topic, is_denied } => self.deny_topic(*cluster, topic, *is_denied),
             Action::FillDisk { cluster, broker, is_full } => {
@@ -96,6 +113,8 @@ impl Administrator {
             | Action::GrowTopic { .. }
             | Action::DeleteTopic { .. }
             | Action::RecreateTopic { .. } => self.act_on_topic(action),
+            // No plan has one.
+            Action::UncleanElection { cluster: Named::Target, .. } => {}
             Action::Start { .. }
             | Action::Crash { .. }
             | Action::CrashAt { .. }
@@ -189,24 +208,24 @@ impl Administrator {
         let brokers: Vec<BrokerId> = self.handle.view(side(cluster), |it| {
             it.broker_ids().filter(|(_, is_alive)| *is_alive).map(|(id, _)| id).collect()
         });
+        brokers.into_iter().flat_map(|broker| self.ask_broker(cluster, broker, request.clone())).collect()
+    }
+
+    fn ask_broker(&self, cluster: Named, broker: BrokerId, request: Request) -> Vec<Response> {
+        self.last_token.set(self.last_token.get() + 1);
+        let token = RequestToken(self.last_token.get());
+        let header = RequestHeader { broker, token, client_id: ClientId::from("tool"), api_version: 9 };
         let mut answers = Vec::new();
-        for broker in brokers {
-            self.last_token.set(self.last_token.get() + 1);
-            let token = RequestToken(self.last_token.get());
-            let header = RequestHeader { broker, token, client_id: ClientId::from("tool"), api_version: 9 };
-            self.on(cluster, |it, now| {
-                let (own, others): (Vec<Reply>, Vec<Reply>) = it
-                    .handle(now, header, request.clone())
-                    .into_iter()
-                    .partition(|reply| reply.token == token);
-                let outcomes = own.into_iter().map(|reply| reply.outcome);
-                answers.extend(outcomes.filter_map(|outcome| match outcome {
-                    Outcome::Response(response) => Some(response),
-                    Outcome::ConnectionClosed => None,
-                }));
-                others
-            });
-        }
+        self.on(cluster, |it, now| {
+            let (own, others): (Vec<Reply>, Vec<Reply>) =
+                it.handle(now, header, request).into_iter().partition(|reply| reply.token == token);
+            let outcomes = own.into_iter().map(|reply| reply.outcome);
+            answers.extend(outcomes.filter_map(|outcome| match outcome {
+                Outcome::Response(response) => Some(response),
+                Outcome::ConnectionClosed => None,
+            }));
+            others
+        });
         answers
     }
 
@@ -248,6 +267,27 @@ impl Administrator {
         }
     }
 
+    fn deny_right(&self, right: Right, is_denied: bool) {
+        let (cluster, resource) = match right {
+            Right::Group => (Named::Target, Resource::Group(group())),
+            Right::Lane(lane) => (Named::Target, Resource::TransactionalId(lane_id(lane))),
+            Right::SourceCluster => (Named::Source, Resource::Cluster),
+        };
+        self.on(cluster, |it, now| it.deny(now, resource, is_denied));
+    }
+
+    /// Somebody who is no part of the flow appends a batch: where, if the leader took it.
+    fn write(&self, cluster: Named, topic: &str, partition: i32, batch: RecordBatch) -> Option<Offset> {
+        let topic_partition = TopicPartition::new(topic, partition);
+        let leader = self.handle.view(side(cluster), |it| it.leader(&topic_partition))?;
+        let partitions = vec![ProducePartition { topic_partition, topic_id: None, batch }];
+        let request = ProduceRequest { transactional_id: None, acks: 1, timeout_ms: 0, partitions };
+        self.ask_broker(cluster, leader, request.into()).into_iter().find_map(|answer| match answer {
+            Response::Produce(answer) => Some(answer.partitions.first()?.base_offset).filter(|it| 0 <= *it),
+            _ => None,
+        })
+    }
+
     fn members(&self) -> Vec<MemberId> {
         let answers = self.ask(Named::Target, DescribeGroupsRequest { groups: vec![group()] });
         let groups = answers.into_iter().flat_map(|answer| match answer {
@@ -275,7 +315,7 @@ impl Administrator {
 
     fn fence_lane(&self, lane: u32) {
         let request = InitProducerIdRequest {
-            transactional_id: Some(TransactionalId::from(format!("verbatim-{FLOW}-{lane}"))),
+            transactional_id: Some(lane_id(lane)),
             transaction_timeout_ms: 60_000,
             producer_id: NO_PRODUCER_ID,
             producer_epoch: NO_PRODUCER_EPOCH,
@@ -300,7 +340,7 @@ impl Administrator {
     }
 
     fn expire_transactional_id(&self, lane: u32) {
-        let id = TransactionalId::from(format!("verbatim-{FLOW}-{lane}"));
+        let id = lane_id(lane);
         let mut has_expired = false;
         self.on(Named::Target, |it, _| {
             has_expired = it.expire_transactional_id(&id);
@@ -346,6 +386,10 @@ fn ledger() -> String {
 /// The configuration of a topic that is compacted, or not.
 pub fn cleanup(is_compacted: bool) -> (&'static str, &'static str) {
     ("cleanup.policy", if is_compacted { "compact" } else { "delete" })
+}
+
+fn lane_id(lane: u32) -> TransactionalId {
+    TransactionalId::from(format!("verbatim-{FLOW}-{lane}"))
 }
 
 fn group() -> GroupId {

@@ -31,6 +31,9 @@ pub fn heal(handle: &Handle, administrator: &Administrator, plan: &Plan, start: 
     for (cluster, topic) in plan.denied_topics() {
         administrator.deny_topic(cluster, topic, false);
     }
+    for right in plan.denied_rights() {
+        administrator.act(&Action::DenyRight { right, is_denied: false });
+    }
     for slot in (0..u32::from(plan.flow.instances)).map(Slot) {
         handle.crash_at_no_moment(slot);
         handle.reconnect(slot);

@@ -1,18 +1,21 @@
 //! Runs a plan: workload and faults while they last, then the heal phase, then the last questions.
 
 mod clusters;
+mod denials;
 mod exits;
 mod heal;
 mod log;
 mod scenario;
 mod setup;
+mod status;
 
 use scenario::scenario;
 
-use crate::oracle::Violation;
+use crate::oracle::{HaltReason, Violation};
 use crate::plan::Plan;
 use kafka_model::{BrokerFaults, Millis};
 use runtime_sim::{ClientMutants, Record, SimMutants, TraceMode, simulate};
+use std::collections::BTreeMap;
 
 /// Bugs to plant. None by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,8 +37,10 @@ pub struct Findings {
     pub healed_after_ms: Option<Millis>,
     pub settlements: u64,
     pub records_settled: u64,
-    pub partial_sends: u64,
-    pub halted: usize,
+    /// What was done to clusters and instances, by the names of the actions.
+    pub actions: BTreeMap<String, u64>,
+    /// Why partitions stood halted in the end, one for each.
+    pub halted: Vec<HaltReason>,
 }
 
 #[derive(Clone, Debug)]

@@ -1,10 +1,12 @@
 use super::clusters::{Administrator, cleanup, side};
+use super::denials::Denials;
 use super::exits::ended;
+use super::status::status;
 use super::{Findings, Planted, heal, setup};
 use crate::oracle::{
     Circumstances, Ends, Invariant, Oracle, Over, Standstill, Violation, exits_true, pinned, unhealed,
 };
-use crate::plan::{Action, Cluster as Named, FaultClass, LONG_PAUSE_MS, Plan, TimedAction, Urgency as Asked};
+use crate::plan::{Action, Cluster as Named, LONG_PAUSE_MS, Plan, TimedAction, Urgency as Asked};
 use crate::workload::{self, Workload};
 use kafka_model::{BrokerId, Millis};
 use kafka_types::{ErrorCode, SourcePartition};
@@ -18,6 +20,8 @@ use verbatim_core::failure::{Side, Trouble};
 
 /// How often the run looks whether something is wrong already.
 const LOOK_EVERY_MS: Millis = 1_000;
+/// How often `status` is looked at.
+const STATUS_EVERY_MS: Millis = 10_000;
 /// So many looks without a commit, and nothing is under way any more.
 const QUIET_LOOKS: usize = 15;
 /// Longer than any transaction of the mirror or the workload may stay open.
@@ -40,6 +44,9 @@ struct Scene<'a> {
     is_all_settled: bool,
     /// This slot's machine never reaches that cluster again.
     cut_for_good: Option<(Slot, Side)>,
+    denials: Denials,
+    /// What was done so far, by name.
+    actions: BTreeMap<String, u64>,
 }
 
 pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Findings {
@@ -68,6 +75,11 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
             let config = ("max.message.bytes", largest.to_string());
             administrator.create_topic(Named::Target, &copy, topic.partitions, (config.0, &config.1));
         }
+        if let Some(odd) = plan.rare.odd_copies.get(&topic.name) {
+            let copy = format!("{}{}", plan.flow.target_prefix, topic.name);
+            let (name, value) = odd.setting();
+            administrator.create_topic(Named::Target, &copy, topic.partitions, (name, &value));
+        }
     }
     administrator.throttle(Named::Target, plan.rare.target_throttle_ms);
     let mut scene = Scene {
@@ -83,6 +95,8 @@ pub async fn scenario(handle: Handle, plan: &Plan, planted: &Planted) -> Finding
         judged: BTreeSet::new(),
         is_all_settled: false,
         cut_for_good: None,
+        denials: Denials::default(),
+        actions: BTreeMap::new(),
     };
     let workload = workload::start(&scene.handle, plan);
     let is_sound = scene.attack().await;
@@ -107,6 +121,8 @@ impl Scene<'_> {
 
     fn act(&mut self, action: &Action) {
         self.handle.note("action", &format!("{action:?}"));
+        self.denials.note(self.handle.now(), action);
+        *self.actions.entry(action.name()).or_default() += 1;
         if !self.administrator.act(action) {
             self.act_on_instance(action);
         }
@@ -120,6 +136,9 @@ impl Scene<'_> {
             self.judge_exits();
             if self.plan.rare.runs_again && next < self.plan.active_ms {
                 self.run_again();
+            }
+            if next % STATUS_EVERY_MS < LOOK_EVERY_MS {
+                self.judge_status();
             }
             self.oracle.borrow_mut().found_at(self.handle.steps());
             if !self.oracle.borrow().violations().is_empty() {
@@ -173,6 +192,9 @@ impl Scene<'_> {
             | Action::StallReplica { .. }
             | Action::UncleanElection { .. }
             | Action::DenyTopic { .. }
+            | Action::DenyRight { .. }
+            | Action::ForeignWrite { .. }
+            | Action::DamagedBatch { .. }
             | Action::DeleteRecords { .. }
             | Action::Compact { .. }
             | Action::CreateTopic { .. }
@@ -254,6 +276,20 @@ impl Scene<'_> {
         self.handle.start(slot, flow, setup::settings(self.plan, slot));
     }
 
+    fn judge_status(&self) {
+        let now = self.handle.now();
+        match status(&self.handle, self.plan) {
+            Ok(rows) => self.handle.view(Side::Source, |source| {
+                self.handle.view(Side::Target, |target| {
+                    self.oracle.borrow_mut().judge_status(now, &rows, source, target);
+                });
+            }),
+            Err(bad) => {
+                self.oracle.borrow_mut().report(Violation::new(Invariant::StatusTrue, now, bad));
+            }
+        }
+    }
+
     fn judge_exits(&mut self) {
         for (slot, start) in &self.starts {
             let Some(exit) = self.handle.exit(*slot) else { continue };
@@ -269,11 +305,6 @@ impl Scene<'_> {
 
     fn circumstances(&self, slot: Slot, exit: &Exit) -> Circumstances {
         let oracle = self.oracle.borrow();
-        let short_of = self.ends.get(&slot).and_then(|ends| {
-            self.handle.view(Side::Source, |source| {
-                self.handle.view(Side::Target, |target| oracle.short_of(ends, source, target))
-            })
-        });
         let is_gone = |partition: &SourcePartition| {
             let id = self.ends.get(&slot).and_then(|ends| ends.keys().find(|(place, _)| place == partition));
             let now = self.handle.view(Side::Source, |source| source.topic_id(&partition.topic));
@@ -288,6 +319,15 @@ impl Scene<'_> {
             Exit::OpenTransactions(partitions) => partitions.keys().cloned().collect(),
             _ => Vec::new(),
         };
+        // What an end names it need not have copied, nor what lies behind an open transaction.
+        let is_named = |it: &SourcePartition| {
+            told.contains(it) || (!told.is_empty() && oracle.was_open_since(it, since))
+        };
+        let short_of = self.ends.get(&slot).and_then(|ends| {
+            self.handle.view(Side::Source, |source| {
+                self.handle.view(Side::Target, |target| oracle.short_of(ends, source, target, is_named))
+            })
+        });
         let never_open = said_open.into_iter().filter(|it| !oracle.was_open_since(it, since)).collect();
         let was_untold =
             |place: &&SourcePartition| self.untold.get(&slot).is_some_and(|it| it.contains(*place));
@@ -304,7 +344,10 @@ impl Scene<'_> {
             is_cut_off: self.cut_for_good.is_some_and(|(cut, _)| cut == slot),
             left_open,
             had_all_settled: self.is_all_settled && !oracle.source_topics_were_deleted(),
-            may_be_unreachable: self.may_be_unreachable(),
+            was_troubled: match exit {
+                Exit::Unreachable(side, _) => self.handle.troubled_at(slot, *side).is_some(),
+                _ => false,
+            },
             is_bounded: self.plan.flow.is_bounded,
             short_of,
             was_fenced_by_instance: [Side::Source, Side::Target]
@@ -313,7 +356,7 @@ impl Scene<'_> {
             never_halted,
             never_open,
             ledger_is_grown: self.ledger_is_grown(),
-            was_denied: self.plan.denied_topics().any(|(_, topic)| is_of(exit, topic)),
+            was_denied: denied_resource(exit).is_some_and(|it| self.denials.were_since(it, since)),
         }
     }
 
@@ -321,26 +364,11 @@ impl Scene<'_> {
         self.administrator.ledger_is_grown(self.plan.flow.lanes)
     }
 
-    fn may_be_unreachable(&self) -> bool {
-        let classes = [
-            FaultClass::BrokerCrash,
-            FaultClass::RequestLost,
-            FaultClass::ResponseLost,
-            FaultClass::SlowMessages,
-            FaultClass::ErrorAnswers,
-            FaultClass::PartialSend,
-            FaultClass::Throttling,
-            FaultClass::TransactionTrouble,
-            FaultClass::BrokerCrashAtMoment,
-            FaultClass::CutOff,
-        ];
-        classes.into_iter().any(|class| self.plan.profile.rate(class).is_some())
-    }
-
     /// Faults are over: how long the mirror took to have nothing left to do.
     async fn heal(&mut self, workload: &Workload) -> Option<Millis> {
         let (handle, administrator) = (self.handle.clone(), self.administrator.clone());
         heal::heal(&handle, &administrator, self.plan, &mut |slot| self.start(slot));
+        self.denials.all_end(began);
         self.cut_for_good();
         if !self.let_pauses_end().await {
             return None;
@@ -438,6 +466,7 @@ impl Scene<'_> {
             self.handle.sleep(LOOK_EVERY_MS).await;
         }
         let now = self.handle.now();
+        self.judge_status();
         self.oracle.borrow_mut().audit(now, Over::AtRest);
         let broken = self.handle.view(Side::Target, |it| pinned(&names, now, it));
         broken.into_iter().for_each(|it| self.oracle.borrow_mut().report(it));
@@ -452,17 +481,16 @@ impl Scene<'_> {
             healed_after_ms,
             settlements: oracle.settlements(),
             records_settled: oracle.records_settled(),
-            partial_sends: oracle.partial_sends(),
-            halted: oracle.halted().count(),
+            halted: oracle.halted().map(|(_, halt)| halt.reason).collect(),
+            actions: self.actions,
         }
     }
 }
 
-/// Whether the instance ended for want of a right to this topic.
-fn is_of(exit: &Exit, topic: &str) -> bool {
-    let resource = match exit {
-        Exit::NotAuthorized(_, Trouble::NotAuthorized { resource, .. }) => resource,
-        _ => return false,
-    };
-    *resource == format!("Topic {topic}")
+/// For want of a right to what the instance ended, if that is why.
+fn denied_resource(exit: &Exit) -> Option<&str> {
+    match exit {
+        Exit::NotAuthorized(_, Trouble::NotAuthorized { resource, .. }) => Some(resource),
+        _ => None,
+    }
 }

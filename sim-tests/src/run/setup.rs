@@ -18,6 +18,8 @@ pub fn flow_names(plan: &Plan) -> FlowNames {
     FlowNames {
         starts_at_end: plan.rare.starts_at_end,
         starts_at: plan.rare.starts_at_ms,
+        odd_copies: plan.rare.odd_copies.iter().map(|(topic, odd)| (topic.as_str().into(), *odd)).collect(),
+        target_clock_ms: plan.rare.target_clock_ms,
         target_bytes_max: plan.rare.target_bytes_max.iter().map(largest).collect(),
         ..FlowNames::of(FLOW, &plan.flow.target_prefix)
     }
@@ -32,6 +34,8 @@ pub fn setup(plan: &Plan, trace: TraceMode) -> Setup {
             ..cluster("target", &plan.flow)
         },
         brokers: BROKERS,
+        source_clock_ms: plan.rare.source_clock_ms,
+        target_clock_ms: plan.rare.target_clock_ms,
         network: network(&plan.profile),
         client: client(plan),
         trace,

@@ -1,5 +1,6 @@
 //! Many seeds at once: fresh ones unless one is asked for by name.
 
+mod attacks;
 mod pool;
 mod settings;
 mod shrink;

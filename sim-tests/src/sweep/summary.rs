@@ -1,10 +1,14 @@
 //! What a sweep saw, and what it demands to have seen.
 
+use super::attacks::{ERRORS, HALTS, strikes};
 use super::pool::Ended;
+use crate::oracle::HaltReason;
+use crate::plan::FaultClass;
 use crate::run::Run;
+use kafka_types::ErrorCode;
 use runtime_sim::{Counters, Record};
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{Debug, Display, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,8 +38,10 @@ pub struct Summary {
     pub live_ms: i64,
     pub settlements: u64,
     pub records: u64,
-    pub halted: u64,
-    pub partial_sends: u64,
+    /// Partitions that stood halted in the end, by their reasons.
+    pub halted: BTreeMap<HaltReason, u64>,
+    /// What was done to clusters and instances, by the names of the actions.
+    pub actions: BTreeMap<String, u64>,
     pub slowest_heal_ms: i64,
     pub counters: Counters,
     pub failures: Vec<Failure>,
@@ -68,8 +74,12 @@ impl Summary {
         self.live_ms += run.findings.live_ms;
         self.settlements += run.findings.settlements;
         self.records += run.findings.records_settled;
-        self.halted += run.findings.halted as u64;
-        self.partial_sends += run.findings.partial_sends;
+        for reason in &run.findings.halted {
+            *self.halted.entry(*reason).or_default() += 1;
+        }
+        for (action, count) in &run.findings.actions {
+            *self.actions.entry(action.clone()).or_default() += count;
+        }
         self.slowest_heal_ms = self.slowest_heal_ms.max(run.findings.healed_after_ms.unwrap_or(0));
         self.counters.add(&run.record.counters);
         if let Some(violation) = run.first_violation() {
@@ -109,7 +119,7 @@ impl Summary {
             c.broker_crashes_at_moments,
             c.restarts,
             c.pauses,
-            c.faults.iter().map(|(fault, count)| format!("{fault:?} {count}")).collect::<Vec<_>>().join(", "),
+            listed(&c.faults),
         ));
         line(format!(
             "  seen: {} rebalances, {} fencings, {} commits of unknown outcome ({} applied), {} partial sends, {} \
@@ -118,13 +128,16 @@ impl Summary {
             c.fencings,
             c.unknown_commits,
             c.unknown_commits_applied,
-            self.partial_sends,
+            c.partial_sends,
             c.aborts,
             self.settlements,
             self.records,
-            self.halted,
+            self.halted.values().sum::<u64>(),
             self.slowest_heal_ms as f64 / 1000.0,
         ));
+        line(format!("  strikes: {}", listed(FaultClass::ALL.iter().map(|it| (it, strikes(*it, self))))));
+        line(format!("  halts: {}", listed(&self.halted)));
+        line(format!("  errors answered: {}", listed(self.errors().iter().map(|it| (it.0.name(), it.1)))));
         self.write_failures(&mut text);
         text
     }
@@ -145,7 +158,27 @@ impl Summary {
         }
     }
 
-    /// What a whole sweep must have seen, and did not.
+    /// Errors that brokers of either cluster answered.
+    fn errors(&self) -> BTreeMap<ErrorCode, u64> {
+        let mut errors = BTreeMap::new();
+        for ((_, code), count) in &self.counters.errors {
+            *errors.entry(*code).or_default() += count;
+        }
+        errors
+    }
+
+    /// What a whole sweep must have seen at least once, and did not.
+    pub fn never_seen(&self) -> Vec<String> {
+        let errors = self.errors();
+        let classes = FaultClass::ALL.iter().filter(|class| strikes(**class, self) == 0);
+        let classes = classes.map(|class| format!("{class:?}"));
+        let codes =
+            ERRORS.iter().filter(|code| !errors.contains_key(code)).map(|code| code.name().to_owned());
+        let halts = HALTS.iter().filter(|reason| !self.halted.contains_key(reason));
+        classes.chain(codes).chain(halts.map(|reason| format!("{reason:?}"))).collect()
+    }
+
+    /// What a whole sweep must have seen more of.
     pub fn too_seldom(&self) -> Vec<String> {
         let c = &self.counters;
         [
@@ -153,7 +186,7 @@ impl Summary {
             ("rebalances", c.rebalances, 1_000),
             ("fencings", c.fencings, 200),
             ("commits of unknown outcome", c.unknown_commits, 200),
-            ("partial sends", self.partial_sends, 200),
+            ("partial sends", c.partial_sends, 200),
         ]
         .into_iter()
         .filter(|(_, seen, least)| seen < least)
@@ -180,4 +213,10 @@ impl Replay {
         };
         format!("{what} cargo test -p sim-tests --test sweep -- --nocapture")
     }
+}
+
+fn listed<K: Debug, V: Display>(counts: impl IntoIterator<Item = (K, V)>) -> String {
+    let counts: Vec<String> =
+        counts.into_iter().map(|(what, count)| format!("{what:?} {count}").replace('"', "")).collect();
+    counts.join(", ")
 }

@@ -11,6 +11,8 @@ pub struct RecordMaker {
     producer: usize,
     made: u64,
     bytes_max: i64,
+    /// Of a thousand records, how many are of the time 0.
+    zero_timestamps: u32,
 }
 
 /// Where a record carries what makes it unlike any other.
@@ -22,8 +24,8 @@ enum Mark {
 }
 
 impl RecordMaker {
-    pub fn new(producer: usize, bytes_max: i64) -> RecordMaker {
-        RecordMaker { producer, made: 0, bytes_max }
+    pub fn new(producer: usize, bytes_max: i64, zero_timestamps: u32) -> RecordMaker {
+        RecordMaker { producer, made: 0, bytes_max, zero_timestamps }
     }
 
     /// A record for a topic that is compacted, or not: those need keys.
@@ -51,6 +53,9 @@ impl RecordMaker {
         };
         // Zero is a time that some client libraries cannot send.
         let timestamp = if timestamp == 0 { 1 } else { timestamp };
+        let is_unsendable =
+            self.zero_timestamps != 0 && random.below(1_000) < u64::from(self.zero_timestamps);
+        let timestamp = if is_unsendable { 0 } else { timestamp };
         Record { headers: headers.into(), ..Record::new(timestamp, key, value) }
     }
 

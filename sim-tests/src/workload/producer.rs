@@ -50,7 +50,7 @@ pub fn start(handle: &Handle, plan: &Plan) -> Workload {
             client: Client { handle: handle.clone(), id: ClientId::from(format!("producer-{number}")) },
             plan: producer.clone(),
             random: Random::new(producer.seed),
-            maker: RecordMaker::new(number, producer.bytes_max),
+            maker: RecordMaker::new(number, producer.bytes_max, plan.rare.zero_timestamps),
             number,
             compacted: compacted.clone(),
             identity: None,

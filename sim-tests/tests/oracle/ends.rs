@@ -24,11 +24,12 @@ fn how_a_process_ends_is_so() {
         (Ended::Done, &bounded, &Circumstances { untold: Some(place()), ..bounded.clone() }),
         (Ended::Done, &stopped, &Circumstances::default()),
         (Ended::Halted, &bounded, &Circumstances { never_halted: vec![place()], ..bounded.clone() }),
+        (Ended::Halted, &bounded, &Circumstances { short_of: Some("p".into()), ..bounded.clone() }),
         (Ended::OpenTransactions, &bounded, &Circumstances { never_open: vec![place()], ..bounded.clone() }),
         (Ended::Unsettled, &stopped, &at_rest),
         (
             Ended::Unreachable,
-            &Circumstances { may_be_unreachable: true, ..Circumstances::default() },
+            &Circumstances { was_troubled: true, ..Circumstances::default() },
             &Circumstances::default(),
         ),
         (

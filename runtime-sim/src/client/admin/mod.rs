@@ -35,7 +35,7 @@ pub(super) enum Question {
 }
 
 /// What a worker is at.
-#[allow(clippy::large_enum_variant)] // There are four of them.
+#[expect(clippy::large_enum_variant, reason = "there are four of them")]
 enum Work {
     /// One request, sent again until it is answered or time is over.
     Asking {
@@ -162,7 +162,7 @@ fn begin(io: &mut Io, library: &mut Library, question: Question) -> Work {
 }
 
 /// The answer, or the work as it now stands.
-#[allow(clippy::result_large_err)] // Not an error: the work that is left.
+#[expect(clippy::result_large_err, reason = "not an error: the work that is left")]
 fn go_on(io: &mut Io, library: &mut Library, side: Side, ask: Ask, work: Work) -> Result<Event, Work> {
     match work {
         Work::Asking { question, request, pending, may_ask_at, until } => {
@@ -219,7 +219,11 @@ fn go_on(io: &mut Io, library: &mut Library, side: Side, ask: Ask, work: Work) -
     }
 }
 
-#[allow(clippy::too_many_arguments, clippy::result_large_err)]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::result_large_err,
+    reason = "the fields of one kind of work; what is left of it is no error"
+)]
 fn asking(
     io: &mut Io,
     library: &mut Library,
@@ -254,7 +258,7 @@ fn asking(
     Err(Work::Asking { question, request, pending, may_ask_at, until })
 }
 
-#[allow(clippy::result_large_err)]
+#[expect(clippy::result_large_err, reason = "not an error: the work that is left")]
 fn answered(
     io: &mut Io,
     library: &mut Library,

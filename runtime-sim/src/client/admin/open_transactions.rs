@@ -17,7 +17,7 @@ const LEADER_MAX_MS: Millis = 3_000;
 
 type Answer = BTreeMap<SourcePartition, Vec<OpenTransaction>>;
 
-#[allow(clippy::large_enum_variant)] // There is one at a time.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Stage {
     Ends { stable: Offsets, found_stable: Option<Found>, high: Offsets, found_high: Option<Found> },
     Producers(Vec<Pending>),

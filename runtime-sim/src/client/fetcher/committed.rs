@@ -19,13 +19,19 @@ impl ReadRecord {
     }
 }
 
-/// The records of `response` from `from` on that belong to no aborted transaction, and the position after all
-/// that it holds. Markers take offsets and are never shown.
-pub(super) fn committed(
-    response: &FetchPartitionResponse,
-    from: i64,
-    shows_aborted: bool,
-) -> (Vec<ReadRecord>, i64) {
+/// What a fetched partition holds for a reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Committed {
+    pub(super) records: Vec<ReadRecord>,
+    /// The position after all that can be read.
+    pub(super) next: i64,
+    /// Where a batch begins that is damaged, so that nothing behind it is read.
+    pub(super) damaged: Option<i64>,
+}
+
+/// The records of `response` from `from` on that belong to no aborted transaction. Markers take offsets and are
+/// never shown.
+pub(super) fn committed(response: &FetchPartitionResponse, from: i64, shows_aborted: bool) -> Committed {
     let mut to_come: Vec<AbortedRange> = response.aborted_transactions.clone();
     to_come.sort_unstable_by_key(|range| std::cmp::Reverse((range.first_offset, range.producer_id)));
     let mut aborting: BTreeSet<ProducerId> = BTreeSet::new();
@@ -33,6 +39,9 @@ pub(super) fn committed(
     for batch in &response.records {
         while let Some(range) = to_come.pop_if(|range| range.first_offset <= batch.last_offset()) {
             aborting.insert(range.producer_id);
+        }
+        if batch.is_damaged() {
+            return Committed { records, next, damaged: Some(batch.base_offset.max(from)) };
         }
         next = next.max(batch.next_offset());
         if let Some(marker) = batch.marker {
@@ -52,7 +61,7 @@ pub(super) fn committed(
             record: record.clone(),
         }));
     }
-    (records, next)
+    Committed { records, next, damaged: None }
 }
 
 #[cfg(test)]
@@ -105,21 +114,33 @@ mod tests {
 
     #[test]
     fn aborted_records_and_markers_are_passed_over() {
-        let (records, next) = committed(&mixed(), 0, false);
+        let Committed { records, next, .. } = committed(&mixed(), 0, false);
         assert_eq!((offsets(&records), next), (vec![2, 4], 7));
-        assert_eq!(offsets(&committed(&mixed(), 0, true).0), [0, 1, 2, 4]);
+        assert_eq!(offsets(&committed(&mixed(), 0, true).records), [0, 1, 2, 4]);
     }
 
     #[test]
     fn a_batch_may_begin_below_the_position() {
-        let (records, next) = committed(&response(vec![batch(10, 2, 5)], &[]), 13, false);
+        let Committed { records, next, .. } = committed(&response(vec![batch(10, 2, 5)], &[]), 13, false);
         assert_eq!((offsets(&records), next), (vec![13, 14], 15));
     }
 
     #[test]
     fn the_position_passes_what_holds_no_records() {
         let only = response(vec![marker(7, 1, TransactionResult::Abort)], &[]);
-        assert_eq!(committed(&only, 7, false), (vec![], 8));
-        assert_eq!(committed(&response(vec![], &[]), 7, false), (vec![], 7));
+        let nothing = |next| Committed { records: vec![], next, damaged: None };
+        assert_eq!(committed(&only, 7, false), nothing(8));
+        assert_eq!(committed(&response(vec![], &[]), 7, false), nothing(7));
+    }
+
+    #[test]
+    fn nothing_behind_a_damaged_batch_is_read() {
+        let batches = vec![batch(0, 2, 2), RecordBatch { base_offset: 2, ..damaged() }, batch(3, 2, 1)];
+        let Committed { records, next, damaged } = committed(&response(batches, &[]), 1, false);
+        assert_eq!((offsets(&records), next, damaged), (vec![1], 2, Some(2)));
+    }
+
+    fn damaged() -> RecordBatch {
+        RecordBatch { encoded: Some(bytes::Bytes::from_static(b"?")), ..RecordBatch::new(vec![]) }
     }
 }

@@ -12,6 +12,7 @@ pub(super) use committed::ReadRecord;
 use super::io::Io;
 use super::library::Library;
 use super::wire::Pending;
+use committed::Committed;
 use kafka_model::api::fetch::{FetchPartition, FetchPartitionResponse, FetchRequest, IsolationLevel};
 use kafka_model::api::offset_for_leader_epoch::{
     EpochEndOffset, OffsetForLeaderEpochPartition, OffsetForLeaderEpochRequest,
@@ -39,6 +40,8 @@ pub(super) enum Read {
     /// OFFSET_OUT_OF_RANGE. Nothing more of the partition until it is assigned anew; so also below.
     OutOfRange(TopicPartition),
     Truncated(TopicPartition, Option<i64>),
+    /// A batch that begins there cannot be made out.
+    Unreadable(TopicPartition, i64),
     NotAuthorized(TopicPartition),
     Gone(TopicPartition),
 }
@@ -221,7 +224,7 @@ impl Fetcher {
             }
         }
         let shows_aborted = io.mutants.aborted_records_are_read;
-        let (records, next) = committed::committed(response, from, shows_aborted);
+        let Committed { records, next, damaged } = committed::committed(response, from, shows_aborted);
         fetching.next = next;
         // Of the last batch, be it markers or aborted: the epoch belongs to the position, not to a record.
         let last = response.records.last().and_then(|batch| batch.leader_epoch);
@@ -229,6 +232,11 @@ impl Fetcher {
         if !records.is_empty() {
             fetching.queued += records.len();
             self.queue.push_back((version, Read::Records(partition.clone(), records)));
+        }
+        if let Some(offset) = damaged {
+            fetching.is_stopped = true;
+            self.queue.push_back((version, Read::Unreadable(partition.clone(), offset)));
+            return;
         }
         if response.last_stable_offset <= next && fetching.end_reported != Some(next) {
             fetching.end_reported = Some(next);
@@ -373,6 +381,7 @@ impl Read {
             | Read::End(partition, _)
             | Read::OutOfRange(partition)
             | Read::Truncated(partition, _)
+            | Read::Unreadable(partition, _)
             | Read::NotAuthorized(partition)
             | Read::Gone(partition) => partition,
         }

@@ -57,7 +57,6 @@ impl Group {
 
     fn take_seat(&mut self, io: &mut Io, response: JoinGroupResponse) {
         let Some(membership) = &mut self.membership else { return };
-        io.wire.mark(Mark::Rebalanced);
         let is_leader = response.leader == response.member_id;
         membership.member_id = response.member_id;
         membership.generation = response.generation_id;

@@ -172,6 +172,13 @@ impl Group {
             let refused = trouble(error.0, "Describe", self.ledger.as_str());
             return self.end(io, GroupEvent::Refused(refused));
         }
+        if let Some(denied) = membership.library.coordinator_denied()
+            && !matches!(membership.stage, Stage::Leaving { .. })
+            && self.is_final(io, denied)
+        {
+            return;
+        }
+        let Some(membership) = &mut self.membership else { return };
         if let Some(open) = &membership.open
             && io.is_due(open.since + TURN_MAX_MS)
         {

@@ -109,7 +109,7 @@ impl LedgerReader {
                 Read::NotAuthorized(_) => {
                     return Some(Err(self.failure(ErrorCode::TopicAuthorizationFailed)));
                 }
-                Read::OutOfRange(_) | Read::Truncated(..) | Read::Gone(_) => {
+                Read::OutOfRange(_) | Read::Truncated(..) | Read::Unreadable(..) | Read::Gone(_) => {
                     return Some(Err(Failure::Retry(format!("{} could not be read", self.place))));
                 }
             }

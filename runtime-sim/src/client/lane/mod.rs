@@ -186,9 +186,6 @@ impl Lane {
     fn abandon(&mut self, io: &mut Io) {
         self.reading_before.take().into_iter().for_each(|reader| reader.close(io));
         if let Some(taking) = self.taking.take() {
-            if taking.outbox.producer.has_partial_send() {
-                io.wire.mark(Mark::PartialSend);
-            }
             taking.close(io);
             self.producer_out.events.clear();
             self.source_out.events.clear();
@@ -244,14 +241,6 @@ impl Lane {
             false => (&mut self.source_out, &mut self.producer_out),
         };
         one.events.pop_front().or_else(|| other.events.pop_front())
-    }
-
-    pub(super) fn is_in_transaction(&self) -> bool {
-        self.taking.as_ref().is_some_and(|taking| taking.outbox.transaction.is_some())
-    }
-
-    pub(super) fn has_partial_send(&self) -> bool {
-        self.taking.as_ref().is_some_and(|taking| taking.outbox.producer.has_partial_send())
     }
 
     pub(super) fn has_event(&self) -> bool {

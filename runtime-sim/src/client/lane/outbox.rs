@@ -11,6 +11,7 @@ use crate::client::error::{Code, LibraryError};
 use crate::client::fetcher::ReadRecord;
 use crate::client::io::Io;
 use crate::client::library::Library;
+use crate::client::marks::Mark;
 use crate::client::producer::{Delivery, Producer, Tag};
 use crate::random::Rate;
 use bytes::Bytes;
@@ -92,6 +93,8 @@ pub(super) struct Outbox {
     pub(super) transaction: Option<Transaction>,
     /// Since when the open transaction can only be aborted.
     doomed_since: Option<Millis>,
+    /// Until then the thread is at something that takes long.
+    may_work_at: Millis,
 }
 
 impl Outbox {
@@ -108,6 +111,7 @@ impl Outbox {
             ledger: None,
             transaction: None,
             doomed_since: None,
+            may_work_at: 0,
         }
     }
 
@@ -148,6 +152,7 @@ impl Outbox {
                 self.work = Work::Ended;
                 (None, false)
             }
+            Work::Idle if !self.may_begin(io) => (None, false),
             Work::Idle => match self.commands.pop_front() {
                 None => (None, false),
                 Some((attempt, command)) => {
@@ -171,6 +176,15 @@ impl Outbox {
                 (None, self.aborting(out, attempt, end_txn_sent_before))
             }
         }
+    }
+
+    /// Whether the thread comes to its next command now: one before can have taken long.
+    fn may_begin(&mut self, io: &mut Io) -> bool {
+        if io.is_due(self.may_work_at) && io.random.happens(io.faults.slow_step) {
+            io.wire.mark(Mark::SlowStep);
+            self.may_work_at = io.now + io.random.between(1, io.faults.slow_step_max_ms);
+        }
+        io.is_due(self.may_work_at)
     }
 
     fn opening(&mut self, io: &mut Io, out: &mut LaneOut, attempt: Attempt, until: Millis) -> bool {
@@ -231,7 +245,7 @@ impl Outbox {
         failure::of_record(error, self.producer.fatal_error(), target, &self.place.transactional_id)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "they are the fields of the command")]
     fn produce(
         &mut self,
         io: &mut Io,

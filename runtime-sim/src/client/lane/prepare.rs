@@ -22,7 +22,7 @@ const LOOK_MAX_MS: Millis = 20_000;
 
 type Answers = BTreeMap<TargetPartition, Result<TargetState, Failure>>;
 
-#[allow(clippy::large_enum_variant)] // There is one at a time.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Stage {
     Ends { starts: Offsets, found_starts: Option<Found>, ends: Offsets, found_ends: Option<Found> },
     Strays { searched: BTreeMap<TargetPartition, TargetOffset>, until: Millis },
@@ -91,7 +91,11 @@ impl Preparing {
                 Read::Records(place, records) => (place, records.first().map(|it| TargetOffset(it.offset))),
                 Read::End(place, _) => (place, None),
                 // Not to be read for now: the time-out tells.
-                Read::OutOfRange(_) | Read::Truncated(..) | Read::NotAuthorized(_) | Read::Gone(_) => {
+                Read::OutOfRange(_)
+                | Read::Truncated(..)
+                | Read::Unreadable(..)
+                | Read::NotAuthorized(_)
+                | Read::Gone(_) => {
                     continue;
                 }
             };

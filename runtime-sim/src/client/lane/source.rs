@@ -188,6 +188,11 @@ impl Source {
                     let diverges_at = end.map(SourceOffset);
                     self.stop(out, store, &place, SourceStop::Truncated { position, diverges_at });
                 }
+                Read::Unreadable(partition, offset) => {
+                    let (offset, why) = (Some(SourceOffset(offset)), "the batch is damaged".to_owned());
+                    let stop = SourceStop::Unreadable { offset, why };
+                    self.stop(out, store, &source_partition(&partition), stop);
+                }
                 Read::NotAuthorized(partition) => {
                     self.stop(out, store, &source_partition(&partition), SourceStop::NotAuthorized);
                 }

@@ -202,9 +202,6 @@ impl Producer {
     }
 
     fn complete(&mut self, io: &mut Io, ending: &mut Ending) {
-        if ending.result == TransactionResult::Abort && self.has_partial_send() {
-            io.wire.mark(Mark::PartialSend);
-        }
         self.state = State::Ready;
         self.error = None;
         self.undelivered = 0;

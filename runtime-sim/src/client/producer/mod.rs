@@ -156,6 +156,9 @@ impl Producer {
 
     pub(super) fn advance(&mut self, io: &mut Io) {
         self.library.advance(io);
+        if let Some(denied) = self.library.coordinator_denied() {
+            self.fail_for_good(io, LibraryError::broker(denied));
+        }
         self.advance_identity(io);
         self.take_registered(io);
         self.take_produced(io);
@@ -212,13 +215,6 @@ impl Producer {
         }
         self.needs_epoch |= !purged.is_empty();
         purged.into_iter().for_each(|tag| self.fail_record(tag, code));
-    }
-
-    /// Whether of the open transaction some batches are stored, and others are not.
-    pub(super) fn has_partial_send(&self) -> bool {
-        let is_open = matches!(self.state, State::InTransaction | State::Failed | State::Fatal);
-        let some_stored = || self.queues.values().any(|queue| 0 < queue.stored);
-        is_open && (0 < self.undelivered || self.has_outstanding()) && some_stored()
     }
 
     fn has_outstanding(&self) -> bool {

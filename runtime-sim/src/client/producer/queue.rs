@@ -51,8 +51,6 @@ pub(super) struct Queue {
     /// The first sequence number that is not acknowledged.
     pub(super) next_acknowledged: i32,
     pub(super) may_send_at: Millis,
-    /// Batches of the present transaction that are stored, and that are not.
-    pub(super) stored: u32,
     pub(super) leader: Option<BrokerId>,
 }
 
@@ -67,7 +65,6 @@ impl Queue {
             next_sequence: 0,
             next_acknowledged: 0,
             may_send_at: 0,
-            stored: 0,
             leader: None,
         }
     }

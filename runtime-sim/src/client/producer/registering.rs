@@ -119,7 +119,6 @@ impl Producer {
         }
         for queue in self.queues.values_mut() {
             queue.registration = Registration::Not;
-            queue.stored = 0;
         }
     }
 }

@@ -23,8 +23,8 @@ enum Then {
     /// Send it again, when nothing else of the partition is in flight; ask for the leader first.
     RetryElsewhere,
     Retry,
-    /// An earlier batch failed, so this one could not be taken: the numbers no longer fit.
-    OutOfStep,
+    /// The numbers no longer fit, or mean nothing to the broker: an earlier batch failed, or it has forgotten the producer.
+    OutOfStep(ErrorCode),
     /// The producer was fenced, or its numbers mean nothing to the broker any more.
     GiveUp(LibraryError),
     /// The records fail, and the transaction with them.
@@ -146,9 +146,8 @@ impl Producer {
                 self.retry(io, partition, batch);
             }
             Then::Retry => self.retry(io, partition, batch),
-            Then::OutOfStep => {
-                let error = LibraryError::broker(ErrorCode::OutOfOrderSequenceNumber);
-                self.fail_transaction(error, true);
+            Then::OutOfStep(error) => {
+                self.fail_transaction(LibraryError::broker(error), true);
                 self.retry(io, partition, batch);
             }
             Then::GiveUp(error) => {
@@ -175,7 +174,8 @@ impl Producer {
             | ErrorCode::NotEnoughReplicasAfterAppend
             | ErrorCode::RequestTimedOut
             | ErrorCode::CorruptMessage => Then::Retry,
-            ErrorCode::OutOfOrderSequenceNumber if next_acknowledged < sequence => Then::OutOfStep,
+            ErrorCode::OutOfOrderSequenceNumber if next_acknowledged < sequence => Then::OutOfStep(error),
+            ErrorCode::UnknownProducerId => Then::OutOfStep(error),
             ErrorCode::OutOfOrderSequenceNumber => Then::GiveUp(LibraryError::broker(error)),
             ErrorCode::DuplicateSequenceNumber => Then::Duplicate,
             ErrorCode::InvalidProducerEpoch | ErrorCode::ProducerFenced => {
@@ -188,7 +188,6 @@ impl Producer {
     fn stored(&mut self, partition: &TopicPartition, batch: Batch, base_offset: i64) {
         if let Some(queue) = self.queues.get_mut(partition) {
             queue.next_acknowledged = next_after(batch.batch.last_sequence());
-            queue.stored += 1;
         }
         for (delta, tag) in (0..).zip(batch.tags) {
             let offset = if base_offset < 0 { -1 } else { base_offset + delta };

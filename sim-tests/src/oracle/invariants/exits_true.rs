@@ -28,8 +28,8 @@ pub struct Circumstances {
     pub left_open: Option<String>,
     /// Faults are over, and everything that the source has was copied before it was told.
     pub had_all_settled: bool,
-    /// Some fault of the plan can make a cluster unreachable for long.
-    pub may_be_unreachable: bool,
+    /// The cluster that it says it cannot reach did not answer it soundly at some time.
+    pub was_troubled: bool,
     pub is_bounded: bool,
     /// What a bounded run had to reach and did not.
     pub short_of: Option<String>,
@@ -68,7 +68,11 @@ pub fn check(
             why = circumstances.left_open.clone().map_or(String::new(), |it| format!("; but {it}"));
             was_told_to_stop && circumstances.left_open.is_none()
         }
-        Ended::Halted => is_bounded && circumstances.never_halted.is_empty(),
+        Ended::Halted => {
+            let short_of = circumstances.short_of.clone();
+            why = short_of.as_ref().map_or(String::new(), |it| format!("; but {it}, and did not halt"));
+            is_bounded && circumstances.never_halted.is_empty() && short_of.is_none()
+        }
         Ended::OpenTransactions => {
             let never = &circumstances.never_open;
             why = if never.is_empty() { why } else { format!("; but nothing was open in {never:?}") };
@@ -76,9 +80,7 @@ pub fn check(
         }
         Ended::Unsettled if is_bounded => was_told_to_stop,
         Ended::Unsettled => was_told_to_stop && (!circumstances.had_all_settled || is_cut_off),
-        Ended::Unreachable => {
-            is_cut_off || (circumstances.may_be_unreachable && !circumstances.had_all_settled)
-        }
+        Ended::Unreachable => circumstances.was_troubled && (is_cut_off || !circumstances.had_all_settled),
         Ended::Configuration => circumstances.ledger_is_grown,
         Ended::NotAuthorized => circumstances.was_denied,
         Ended::Internal => false,

@@ -8,8 +8,9 @@ use crate::oracle::ledger::{Entry, Halt, HaltReason};
 use crate::oracle::log::{Fate, Log};
 use crate::oracle::progress::{Advance, Progress};
 use crate::oracle::violation::{Invariant, Violation};
+use crate::plan::OddCopy;
 use kafka_model::{Millis, Offset};
-use kafka_types::{SourcePartition, TopicId, TopicName};
+use kafka_types::{NO_TIMESTAMP, SourcePartition, TopicId, TopicName};
 
 /// A topic that was made anew is not silently continued.
 pub fn check_topic_id(found: &Found<'_>) -> Option<Violation> {
@@ -63,6 +64,9 @@ pub fn check(case: &Case<'_>, advance: &Advance, broken: &mut Vec<Violation>) {
                 tell(text, cut);
             }
         }
+    }
+    if let Some(damaged) = source.damaged_between(advance.from, advance.to) {
+        tell("a batch that nobody can read was passed over without a word".to_owned(), damaged);
     }
     if let Some(halt) = &entry.halted {
         let target = case.target.log(entry.target_id, advance.partition.partition).unwrap_or(&empty);
@@ -132,16 +136,41 @@ fn is_true(
             demand(is_denied, "nobody denied anything".to_owned())
         }
         HaltReason::Torn => {
-            let foreign = (0..target.end()).filter_map(|offset| target.held(offset));
+            let known_below = entry.target_end.unwrap_or(0);
+            let foreign = (known_below..target.end()).filter_map(|offset| target.held(offset));
             let is_foreign = foreign.into_iter().any(|held| held.fate == Fate::Plain);
             demand(is_foreign, "every record there was written with an entry".to_owned())
         }
         HaltReason::RolledBack => {
             demand(target.lost_decided().is_some(), "the target lost nothing".to_owned())
         }
-        HaltReason::Refused => Err("the target refuses no record of this workload".to_owned()),
-        HaltReason::Unreadable => Err("no source record is damaged".to_owned()),
-        HaltReason::Unfit => Err("no target topic alters records".to_owned()),
+        HaltReason::Refused => {
+            let topic = &advance.partition.topic;
+            let records = halt.offset.into_iter().flat_map(|offset| source.ever_held(offset));
+            let mut contents = records.map(|held| &held.content);
+            let now = case.settlement.at + case.flow.target_clock_ms;
+            let is_refused = contents.any(|content| refuses(case.flow.odd_copies.get(topic), content, now));
+            demand(is_refused, "the target takes it".to_owned())
+        }
+        HaltReason::Unreadable => {
+            let is_damaged = halt.offset.is_some_and(|offset| source.was_damaged(offset));
+            demand(is_damaged, "it is not damaged".to_owned())
+        }
+        HaltReason::Unfit => {
+            let odd = case.flow.odd_copies.get(&advance.partition.topic);
+            demand(odd == Some(&OddCopy::LogAppendTime), "the target topic alters no records".to_owned())
+        }
+    }
+}
+
+/// Whether a copy of that kind takes no such record, by the target's clock.
+fn refuses(odd: Option<&OddCopy>, content: &Content, now: Millis) -> bool {
+    match odd {
+        Some(OddCopy::Compacted) => content.key().is_none(),
+        Some(OddCopy::RefusesOld) => {
+            content.timestamp != NO_TIMESTAMP && OddCopy::AGE_MAX_MS < now - content.timestamp
+        }
+        Some(OddCopy::LogAppendTime) | None => false,
     }
 }
 

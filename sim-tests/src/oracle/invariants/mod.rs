@@ -14,6 +14,7 @@ mod one_writer;
 mod order_kept;
 mod partition_kept;
 mod standstill;
+pub mod status_true;
 mod stuck;
 
 pub use standstill::{Standstill, unhealed};
