@@ -46,6 +46,9 @@ impl State {
 
 /// Whole seconds are enough for an age, milliseconds for a very young one.
 pub fn age(millis: u64) -> String {
+    if millis == 0 {
+        return "0s".to_owned();
+    }
     if millis < 1_000 {
         return format!("{millis}ms");
     }
@@ -62,6 +65,6 @@ mod tests {
     #[test]
     fn ages_are_as_long_as_they_need_to_be() {
         let ages = [0, 999, 1_999, 61_002, 3_600_000, 90_061_000].map(age);
-        assert_eq!(ages, ["0ms", "999ms", "1s", "1m1s", "1h", "1d1h1m1s"]);
+        assert_eq!(ages, ["0s", "999ms", "1s", "1m1s", "1h", "1d1h1m1s"]);
     }
 }

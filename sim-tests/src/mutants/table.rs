@@ -229,7 +229,7 @@ mutants! {
         mirror.UnknownIsAborted;
     60 "lanes-from-ledger" Caught,
         "there are as many lanes as the ledger happens to have partitions",
-        mirror.LanesFromLedger;
+        [AdminTool] mirror.LanesFromLedger;
     61 "later-topics-start-like-the-flow" Caught,
         "topics that appear later start where the flow was told to start, not at their beginning",
         [TopicsCreated] mirror.LaterTopicsStartLikeTheFlow;

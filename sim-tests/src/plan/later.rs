@@ -56,6 +56,11 @@ fn extend_rarely(plan: &mut Plan, on: &[FaultClass]) {
         let action = Action::RecreateTopicAt { moment, cluster, topic, partitions };
         plan.actions.push(TimedAction { at_ms, action });
     }
+    if on.contains(&FaultClass::AdminTool) {
+        let at_ms = random.between(plan.active_ms / 3, plan.active_ms * 9 / 10);
+        let partitions = i32::try_from(plan.flow.lanes).unwrap_or(1) + random.between(1, 8) as i32;
+        plan.actions.push(TimedAction { at_ms, action: Action::GrowLedger { partitions } });
+    }
     if random.chance(0.4) || on.contains(&FaultClass::TransactionTrouble) {
         let refused = random.log_uniform(1_000.0, 8_000.0) as u32;
         plan.rare.send_refused = plan.rare.send_refused.max(refused);

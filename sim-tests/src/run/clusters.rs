@@ -71,19 +71,8 @@ impl Administrator {
                 self.elect_uncleanly(&TopicPartition::new(topic.as_str(), *partition));
             }
             Action::DenyRight { right, is_denied } => self.deny_right(*right, *is_denied),
-            Action::ForeignWrite { topic, partition } => {
-                let record = Record::new(self.handle.now(), None, Some("somebody else's".into()));
-                let written = self.write(Named::Target, topic, *partition, RecordBatch::new(vec![record]));
-                if let Some(offset) = written {
-                    let (now, tp) = (self.handle.now(), TopicPartition::new(topic.as_str(), *partition));
-                    self.oracle.borrow_mut().foreign_write(now, &tp, offset);
-                }
-            }
-            Action::DamagedBatch { topic, partition } => {
-                let encoded = Some("nobody can make this out".into());
-                let batch = RecordBatch { encoded, ..RecordBatch::new(Vec::new()) };
-                self.write(Named::Source, topic, *partition, batch);
-            }
+            Action::ForeignWrite { topic, partition } => self.write_foreign(topic, *partition),
+            Action::DamagedBatch { topic, partition } => self.write_damaged(topic, *partition),
             Action::DenyTopic { cluster, topic, is_denied } => self.deny_topic(*cluster, topic, *is_denied),
             Action::FillDisk { cluster, broker, is_full } => {
                 self.on(*cluster, |it, now| it.fill_disk(now, BrokerId(*broker), *is_full));
@@ -100,11 +89,7 @@ impl Administrator {
             Action::ExpireTransactionalId { lane } => self.expire_transactional_id(*lane),
             Action::ExpireProducers { cluster } => self.expire_producers(*cluster),
             Action::DelayMarkers { cluster, topic, partition, milliseconds } => {
-                let tp = TopicPartition::new(topic.as_str(), *partition);
-                self.on(*cluster, |it, _| {
-                    it.delay_markers(&tp, *milliseconds);
-                    Vec::new()
-                });
+                self.delay_markers(*cluster, &TopicPartition::new(topic.as_str(), *partition), *milliseconds);
             }
             Action::DeleteRecords { .. }
             | Action::GrowLedger { .. }
@@ -274,6 +259,28 @@ impl Administrator {
             Right::SourceCluster => (Named::Source, Resource::Cluster),
         };
         self.on(cluster, |it, now| it.deny(now, resource, is_denied));
+    }
+
+    fn delay_markers(&self, cluster: Named, tp: &TopicPartition, milliseconds: Option<Millis>) {
+        self.on(cluster, |it, _| {
+            it.delay_markers(tp, milliseconds);
+            Vec::new()
+        });
+    }
+
+    fn write_foreign(&self, topic: &str, partition: i32) {
+        let record = Record::new(self.handle.now(), None, Some("somebody else's".into()));
+        let written = self.write(Named::Target, topic, partition, RecordBatch::new(vec![record]));
+        if let Some(offset) = written {
+            let (now, tp) = (self.handle.now(), TopicPartition::new(topic, partition));
+            self.oracle.borrow_mut().foreign_write(now, &tp, offset);
+        }
+    }
+
+    fn write_damaged(&self, topic: &str, partition: i32) {
+        let encoded = Some("nobody can make this out".into());
+        let batch = RecordBatch { encoded, ..RecordBatch::new(Vec::new()) };
+        self.write(Named::Source, topic, partition, batch);
     }
 
     /// Somebody who is no part of the flow appends a batch: where, if the leader took it.

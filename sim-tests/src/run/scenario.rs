@@ -368,7 +368,7 @@ impl Scene<'_> {
     async fn heal(&mut self, workload: &Workload) -> Option<Millis> {
         let (handle, administrator) = (self.handle.clone(), self.administrator.clone());
         heal::heal(&handle, &administrator, self.plan, &mut |slot| self.start(slot));
-        self.denials.all_end(began);
+        self.denials.all_end(self.handle.now());
         self.cut_for_good();
         if !self.let_pauses_end().await {
             return None;

@@ -73,7 +73,7 @@ pub const HALTS: &[HaltReason] = &[
     HaltReason::Unfit,
 ];
 
-/// What brokers may answer to a mirror, in sickness or in health.
+/// What brokers may answer to a mirror, in sickness or in health. OPERATION_NOT_ATTEMPTED comes only beside another.
 pub const ERRORS: &[ErrorCode] = &[
     ErrorCode::UnknownServerError,
     ErrorCode::OffsetOutOfRange,
@@ -106,7 +106,6 @@ pub const ERRORS: &[ErrorCode] = &[
     ErrorCode::InvalidProducerIdMapping,
     ErrorCode::ConcurrentTransactions,
     ErrorCode::TransactionalIdAuthorizationFailed,
-    ErrorCode::OperationNotAttempted,
     ErrorCode::KafkaStorageError,
     ErrorCode::UnknownProducerId,
     ErrorCode::FencedLeaderEpoch,

@@ -35,7 +35,6 @@ pub(super) enum Question {
 }
 
 /// What a worker is at.
-#[expect(clippy::large_enum_variant, reason = "there are four of them")]
 enum Work {
     /// One request, sent again until it is answered or time is over.
     Asking {
