@@ -140,8 +140,8 @@ fn a_bounded_run_need_not_reach_what_was_cut_away_since() {
     clusters.produce_plain(Side::Source, &tp(), named("after"));
     let mut copier = Copier::new(&mut clusters, Habit::Correct, tp());
     copier.copy(&mut clusters, 8);
-    let short = clusters.oracle.short_of(&ends, &clusters.source, &clusters.target);
+    let short = clusters.oracle.short_of(&ends, &clusters.source, &clusters.target, |_| false);
     assert!(short.is_some_and(|why| why.contains("1 records below")));
     copier.copy(&mut clusters, 1);
-    assert_eq!(clusters.oracle.short_of(&ends, &clusters.source, &clusters.target), None);
+    assert_eq!(clusters.oracle.short_of(&ends, &clusters.source, &clusters.target, |_| false), None);
 }
