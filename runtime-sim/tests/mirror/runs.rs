@@ -28,5 +28,6 @@ fn three_instances_share_the_lanes() {
         let owned = (0..3).map(|slot| handle.reports(Slot(slot)).map_or(0, |report| report.lanes_owned));
         assert_eq!(owned.collect::<Vec<_>>(), [2, 2, 2]);
     });
-    assert!(3 <= record.counters.rebalances, "{:?}", record.counters);
+    // They may all come into one generation of the group.
+    assert!(0 < record.counters.rebalances, "{:?}", record.counters);
 }
